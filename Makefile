@@ -1,0 +1,36 @@
+# `make demo` and `make test` do everything from a bare clone: environment, install, run.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export NUMBA_NUM_THREADS ?= 1
+
+.PHONY: install demo test check bench clean
+
+install: $(STAMP)
+
+# The stamp is newer than what it was made from, so a second run installs nothing.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/tacit demo --out tacit-demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+
+bench: $(STAMP)
+	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
+
+clean:
+	rm -rf $(VENV) .venv-newest

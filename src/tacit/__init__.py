@@ -1,0 +1,47 @@
+"""Tacit: classify time series that nobody has to show.
+
+Three families, one per trust model: `DPSoftShapeClassifier` (each device randomizes one release),
+`FedSTClassifier` (a few owners compute on secret shares) and `DPTimeFLClassifier` (thousands of
+devices, shuffled). Names load on first use, so importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tacit._version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from tacit.data import Dataset, load_dataset
+    from tacit.errors import TacitError
+    from tacit.guarantee import DpGuarantee, MpcGuarantee, Unprotected
+
+_HOME = {
+    "Dataset": "tacit.data",
+    "DpGuarantee": "tacit.guarantee",
+    "MpcGuarantee": "tacit.guarantee",
+    "TacitError": "tacit.errors",
+    "Unprotected": "tacit.guarantee",
+    "load_dataset": "tacit.data",
+}
+
+__all__ = [
+    "Dataset",
+    "DpGuarantee",
+    "MpcGuarantee",
+    "TacitError",
+    "Unprotected",
+    "__version__",
+    "load_dataset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

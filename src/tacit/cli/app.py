@@ -1,0 +1,86 @@
+"""The tree of commands, and the one place where errors become sentences."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import click
+import typer
+
+from tacit._version import VERSION
+from tacit.cli import data
+from tacit.cli.common import new_app
+from tacit.errors import TacitError
+
+app = new_app(
+    "Classify time series that nobody has to show.\n\n"
+    "Start with `tacit demo`, then `tacit data list` and `tacit train --help`."
+)
+train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
+
+app.add_typer(data.app, name="data")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tacit {VERSION}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; never let a traceback out for bad input."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=list(arguments), prog_name="tacit", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.UsageError as error:
+        return _refuse(_usage_sentence(error))
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        return _refuse("interrupted; nothing after the last checkpoint was kept.", code=130)
+    except BrokenPipeError:
+        return 0
+    except TacitError as error:
+        return _refuse(str(error))
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(sentence: str, *, code: int = 2) -> int:
+    one_line = " ".join(sentence.split())
+    sys.stderr.write(f"tacit: {one_line}\n")
+    return code
+
+
+def _usage_sentence(error: click.UsageError) -> str:
+    message = re.sub(r"\s*\(?Did you mean.*", "", error.format_message().rstrip())
+    near = _near_command(error)
+    if near:
+        message = f"{message.rstrip('.')}; did you mean '{near}'?"
+    path = error.ctx.command_path if error.ctx else "tacit"
+    return f"{message} See '{path} --help'."
+
+
+def _near_command(error: click.UsageError) -> str | None:
+    group = error.ctx.command if error.ctx else None
+    if not isinstance(group, click.Group) or error.ctx is None:
+        return None
+    words = [word for word in error.format_message().split("'") if word.strip()]
+    typed = words[1] if len(words) > 1 else ""
+    near = difflib.get_close_matches(typed, group.list_commands(error.ctx), n=1, cutoff=0.5)
+    return near[0] if near else None

@@ -1,0 +1,122 @@
+"""What every command shares: options, output as JSON or tables, progress, and errors.
+
+Commands stay thin: parse, call one function of the package, `emit` its result.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.progress import Progress
+
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="Print exactly one JSON object on standard output.")
+]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, help="Seed of splits, weights and batches; noise is never seeded."
+    ),
+]
+VerboseFlag = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show details on standard error.")
+]
+DataOption = Annotated[
+    str,
+    typer.Option("--data", help="Data set name (see 'tacit data list') or path of a file."),
+]
+
+
+def new_app(help_text: str) -> typer.Typer:
+    """A group of commands with the behaviour that all groups share."""
+    return typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode="markdown")
+
+
+def console() -> Console:
+    """Standard error, where everything but the result goes."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def plain(value: Any) -> Any:
+    """Turn results into what JSON can hold: arrays to lists, guarantees to their dictionaries."""
+    if hasattr(value, "to_dict"):
+        return plain(value.to_dict())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def emit(
+    result: Mapping[str, Any], *, as_json: bool, render: Callable[[], None] | None = None
+) -> None:
+    """Print the result: one JSON object, or for people what `render` draws."""
+    if as_json:
+        sys.stdout.write(json.dumps(plain(result), allow_nan=False) + "\n")
+    elif render is not None:
+        render()
+    else:
+        print_table([(key, _short(value)) for key, value in plain(result).items()])
+
+
+def print_table(
+    rows: Sequence[Sequence[Any]], *, columns: Sequence[str] = (), title: str | None = None
+) -> None:
+    """A table on standard output; without `columns` it is a list of names and values."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, show_header=bool(columns), title_justify="left")
+    for name in columns or [""] * len(rows[0] if rows else ()):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    Console().print(table)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and "sentence" in value:
+        return str(value["sentence"])
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Progress]:
+    """A live bar on standard error; yields the callable that long work reports to."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[message]}"),
+    )
+    with RichProgress(*columns, console=console(), transient=True) as bar:
+        task = bar.add_task(description, total=None, message="")
+
+        def report(done: int, total: int, message: str) -> None:
+            bar.update(task, completed=done, total=total, message=message)
+
+        yield report

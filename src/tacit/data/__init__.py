@@ -1,0 +1,18 @@
+"""Loading, validation and partitioning of time-series data sets."""
+
+from __future__ import annotations
+
+from tacit.data.dataset import Dataset
+from tacit.data.load import list_datasets, load_dataset
+from tacit.data.partition import split_clients, split_parties
+from tacit.data.validate import as_cube, as_labels
+
+__all__ = [
+    "Dataset",
+    "as_cube",
+    "as_labels",
+    "list_datasets",
+    "load_dataset",
+    "split_clients",
+    "split_parties",
+]

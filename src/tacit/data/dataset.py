@@ -1,0 +1,58 @@
+"""The data set as everything else sees it: cubes of series with string labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Cube = NDArray[np.float64]
+Labels = NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Training and test series, (n, channels, length) in float64, with their labels.
+
+    `subject_train` and `subject_test` hold a person or device per series where the source has
+    one; `note` says where the data came from and how it was split.
+    """
+
+    name: str
+    X_train: Cube = field(repr=False)
+    y_train: Labels = field(repr=False)
+    X_test: Cube = field(repr=False)
+    y_test: Labels = field(repr=False)
+    classes: tuple[str, ...]
+    subject_train: NDArray[Any] | None = field(default=None, repr=False)
+    subject_test: NDArray[Any] | None = field(default=None, repr=False)
+    note: str = ""
+
+    @property
+    def channels(self) -> int:
+        """Number of channels of every series."""
+        return int(self.X_train.shape[1])
+
+    @property
+    def length(self) -> int:
+        """Number of time steps of every series."""
+        return int(self.X_train.shape[2])
+
+    def summary(self) -> dict[str, Any]:
+        """Shapes and classes, as `tacit data show` prints them."""
+        return {
+            "name": self.name,
+            "n_train": len(self.y_train),
+            "n_test": len(self.y_test),
+            "length": self.length,
+            "channels": self.channels,
+            "n_classes": len(self.classes),
+            "classes": list(self.classes),
+            "class_counts_train": {
+                label: int(np.count_nonzero(self.y_train == label)) for label in self.classes
+            },
+            "subjects": self.subject_train is not None,
+            "note": self.note,
+        }

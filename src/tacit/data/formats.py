@@ -1,0 +1,199 @@
+"""Readers, one per file format: each turns a file into series and labels, or says what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.data.dataset import Cube, Labels
+from tacit.data.validate import as_cube, as_labels
+from tacit.errors import TacitError
+
+Table = tuple[Cube, Labels]
+LABEL_NAMES = ("label", "class", "target", "y")
+
+
+def read_table(path: Path, *, label: str | None = None) -> Table:
+    """Series and labels of one file, by its ending; `label` is a column name, first or last."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise TacitError(
+            f"{path.name}: no reader for '{path.suffix}'; use one of {', '.join(sorted(READERS))}."
+        )
+    if path.stat().st_size == 0:
+        raise TacitError(f"{path.name} is empty; give at least one series.")
+    return reader(path, label)
+
+
+def _read_ts(path: Path, label: str | None) -> Table:
+    # The library stops at odd places with odd errors; any of them means the file is malformed.
+    from aeon.datasets import load_from_ts_file
+
+    try:
+        X, y = load_from_ts_file(str(path))
+    except (OSError, ValueError, IndexError, TypeError, KeyError) as error:
+        raise TacitError(
+            f"{path.name} is not a readable .ts file ({error}); see the header it needs in "
+            "docs/data.md."
+        ) from error
+    cube = as_cube(X, where=path.name)
+    return cube, as_labels(y, n_series=len(cube), where=path.name)
+
+
+def _read_ucr(path: Path, label: str | None) -> Table:
+    rows = [
+        [cell for cell in re.split(r"[\s,]+", line.strip()) if cell]
+        for line in _lines(path)
+        if line.strip()
+    ]
+    return _from_rows(path, rows, label_column=0 if label in (None, "first") else -1)
+
+
+def _read_csv(path: Path, label: str | None) -> Table:
+    rows = [row for row in csv.reader(_lines(path)) if any(cell.strip() for cell in row)]
+    if not rows:
+        raise TacitError(f"{path.name} is empty; give one series a row.")
+    header = rows[0] if _is_header(rows) else None
+    body = rows[1:] if header else rows
+    if not body:
+        raise TacitError(f"{path.name} has a header and no series; give one series a row.")
+    column = _label_column(path, header, body[0], label)
+    return _from_rows(path, body, label_column=column, first_line=2 if header else 1)
+
+
+def _read_npz(path: Path, label: str | None) -> Table:
+    arrays = open_npz(path)
+    if "X" not in arrays or "y" not in arrays:
+        raise TacitError(
+            f"{path.name} holds {sorted(arrays)}; name its arrays X and y, or X_train, y_train, "
+            "X_test and y_test."
+        )
+    cube = as_cube(arrays["X"], where=path.name)
+    return cube, as_labels(arrays["y"], n_series=len(cube), where=path.name)
+
+
+def open_npz(path: Path) -> dict[str, Any]:
+    """All arrays of a .npz file; pickled objects are refused, never executed."""
+    if path.stat().st_size == 0:
+        raise TacitError(f"{path.name} is empty; give at least one series.")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+        raise TacitError(
+            f"{path.name} is not a readable .npz of plain number and text arrays ({error}); "
+            "write it with numpy.savez and no objects."
+        ) from error
+
+
+def _read_parquet(path: Path, label: str | None) -> Table:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise TacitError(
+            "reading .parquet needs pyarrow; install it with: pip install 'tacit-ts[parquet]'."
+        ) from error
+    try:
+        table = pq.read_table(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise TacitError(f"{path.name} is not a readable .parquet file ({error}).") from error
+    header = list(table.column_names)
+    body = [[str(cell) for cell in row.values()] for row in table.to_pylist()]
+    if not body:
+        raise TacitError(f"{path.name} has no rows; give one series a row.")
+    column = _label_column(path, header, body[0], label)
+    return _from_rows(path, body, label_column=column)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise TacitError(f"{path.name} is not text in UTF-8 ({error.reason}).") from error
+
+
+def _from_rows(
+    path: Path, rows: list[list[str]], *, label_column: int, first_line: int = 1
+) -> Table:
+    values: list[list[float]] = []
+    labels: list[str] = []
+    if not rows:
+        raise TacitError(f"{path.name} is empty; give one series a row.")
+    for line, row in enumerate(rows, start=first_line):
+        cells = list(row)
+        labels.append(cells.pop(label_column))
+        if not cells:
+            raise TacitError(
+                f"{path.name} row {line} has a label and a series of length 0; add its values."
+            )
+        values.append([_number(path, line, step, cell) for step, cell in enumerate(cells, 1)])
+        if len(cells) != len(values[0]):
+            raise TacitError(
+                f"{path.name} row {line} has {len(cells)} values but the first series has "
+                f"{len(values[0])}; cut, pad or resample the series to one length."
+            )
+    cube = as_cube(np.array(values), where=path.name)
+    return cube, as_labels(labels, n_series=len(cube), where=path.name)
+
+
+def _number(path: Path, line: int, step: int, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        shown = cell if cell.strip() else "(nothing)"
+        raise TacitError(
+            f"{path.name} row {line}, value {step} is {shown!r}, not a number; "
+            "correct it or name the label column with --label."
+        ) from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    """Two texts or more in the first row: a lone text may be the label of a series."""
+    return sum(not _is_number(cell) for cell in rows[0]) >= min(2, len(rows[0]))
+
+
+def _label_column(path: Path, header: list[str] | None, row: list[str], label: str | None) -> int:
+    names = [name.strip() for name in header] if header else []
+    if label is not None:
+        if label in names:
+            return names.index(label)
+        if label in ("first", "last"):
+            return 0 if label == "first" else len(row) - 1
+        raise TacitError(
+            f"{path.name} has no column {label!r}; name one of its columns, first or last."
+        )
+    for position, name in enumerate(names):
+        if name.lower() in LABEL_NAMES:
+            return position
+    texts = [position for position in (0, len(row) - 1) if not _is_number(row[position])]
+    if len(texts) == 1:
+        return texts[0]
+    raise TacitError(
+        f"{path.name} does not say which column is the label; pass --label with a column name, "
+        "first or last."
+    )
+
+
+READERS: dict[str, Callable[[Path, str | None], Table]] = {
+    ".ts": _read_ts,
+    ".tsv": _read_ucr,
+    ".txt": _read_ucr,
+    ".csv": _read_csv,
+    ".npz": _read_npz,
+    ".parquet": _read_parquet,
+}

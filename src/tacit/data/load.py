@@ -1,0 +1,253 @@
+"""Find a data set by name or path and load it, checked."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.data.dataset import Dataset
+from tacit.data.formats import READERS, open_npz, read_table
+from tacit.data.validate import as_cube, as_labels, check_classes
+from tacit.errors import TacitError
+
+EMBEDDED = ("GunPoint", "ArrowHead", "ItalyPowerDemand", "OSULeaf", "ACSF1", "BasicMotions")
+_FOLDERS = ("", "ucr", "har")
+_SPLIT_SEED = 0
+_TEST_SHARE = 0.3
+
+
+def load_dataset(name_or_path: str | os.PathLike[str], *, label: str | None = None) -> Dataset:
+    """Load a data set; looks for a path, in TACIT_DATA, the embedded sets, then the archive.
+
+    `label` names the label column of a .csv or .parquet file (a column name, first or last).
+    A file X_TRAIN.* is paired with its X_TEST.*; a lone file is split 70/30, stratified, always
+    in the same way.
+    """
+    text = os.fspath(name_or_path)
+    path = Path(text).expanduser()
+    if path.exists():
+        return _load_path(path, label)
+    if path.suffix.lower() in READERS or os.sep in text:
+        raise TacitError(f"there is no file {text!r}; check the path.")
+    for root in data_roots():
+        for folder in _FOLDERS:
+            stored = root / folder / f"{text}.npz"
+            if stored.is_file():
+                return _load_path(stored, label)
+    if text in EMBEDDED:
+        return _load_path(_embedded_root() / text, label)
+    return _download(text)
+
+
+def data_roots() -> list[Path]:
+    """The folders named in TACIT_DATA; a named folder that is missing is an error."""
+    roots = [Path(part) for part in os.environ.get("TACIT_DATA", "").split(os.pathsep) if part]
+    for root in roots:
+        if not root.is_dir():
+            raise TacitError(f"TACIT_DATA names {str(root)!r}, which is no folder; correct it.")
+    return roots
+
+
+def known_names() -> dict[str, Path | None]:
+    """Every data set that can be loaded without a network, with its file (None: embedded)."""
+    names: dict[str, Path | None] = dict.fromkeys(EMBEDDED)
+    for root in data_roots():
+        for folder in _FOLDERS:
+            for stored in sorted((root / folder).glob("*.npz")):
+                names.setdefault(stored.stem, stored)
+                names[stored.stem] = names[stored.stem] or stored
+    return names
+
+
+def list_datasets() -> Iterator[dict[str, Any]]:
+    """A row for every data set at hand, read from file headers where possible."""
+    for name, stored in sorted(known_names().items(), key=lambda item: item[0].lower()):
+        summary = load_dataset(name).summary()
+        keys = ("name", "n_train", "n_test", "channels", "length", "n_classes")
+        source = "embedded" if stored is None else "TACIT_DATA"
+        yield {**{key: summary[key] for key in keys}, "source": source}
+
+
+def _load_path(path: Path, label: str | None) -> Dataset:
+    if path.is_dir():
+        return _load_folder(path, label)
+    if path.suffix.lower() == ".npz":
+        arrays = open_npz(path)
+        if {"X_train", "y_train", "X_test", "y_test"} <= set(arrays):
+            return _from_arrays(path, arrays)
+    twin = _twin(path)
+    if twin is not None:
+        return _from_pair(*twin, label)
+    return _from_lone_file(path, label)
+
+
+def _load_folder(folder: Path, label: str | None) -> Dataset:
+    found = sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix.lower() in READERS and re.search(r"_train$", file.stem, re.IGNORECASE)
+    )
+    if not found:
+        raise TacitError(
+            f"{folder.name}/ has no file NAME_TRAIN.ts (or .tsv, .txt, .csv, .npz, .parquet); "
+            "name the file itself."
+        )
+    return _load_path(found[0], label)
+
+
+def _twin(path: Path) -> tuple[Path, Path] | None:
+    """The train and test file of a pair, whichever of the two was named."""
+    match = re.fullmatch(r"(.*)_(train|test)", path.stem, re.IGNORECASE)
+    if match is None:
+        return None
+    part = match.group(2)
+    other_part = {"train": "test", "test": "train"}[part.lower()]
+    other_part = other_part.upper() if part.isupper() else other_part
+    other = path.with_name(f"{match.group(1)}_{other_part}{path.suffix}")
+    if not other.is_file():
+        raise TacitError(f"{path.name} has no {other.name} beside it; add that file.")
+    return (path, other) if part.lower() == "train" else (other, path)
+
+
+def _from_pair(train: Path, test: Path, label: str | None) -> Dataset:
+    X_train, y_train = read_table(train, label=label)
+    X_test, y_test = read_table(test, label=label)
+    if X_train.shape[1:] != X_test.shape[1:]:
+        raise TacitError(
+            f"{test.name} has series of (channels, length) {X_test.shape[1:]} but {train.name} "
+            f"of {X_train.shape[1:]}; make them alike."
+        )
+    return Dataset(
+        name=re.sub(r"_train$", "", train.stem, flags=re.IGNORECASE),
+        X_train=X_train,
+        y_train=y_train,
+        X_test=X_test,
+        y_test=y_test,
+        classes=check_classes(y_train, y_test, where=train.name),
+        note=f"{train.name} and {test.name}",
+    )
+
+
+def _from_lone_file(path: Path, label: str | None) -> Dataset:
+    from sklearn.model_selection import train_test_split
+
+    X, y = read_table(path, label=label)
+    check_classes(y, y[:0], where=path.name)
+    label_values, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        raise TacitError(
+            f"{path.name} has a single series of class {str(label_values[counts.argmin()])!r}; "
+            "a file without a _TEST twin is split, so every class needs two series."
+        )
+    n_test = max(len(label_values), round(_TEST_SHARE * len(y)))
+    if len(y) - n_test < len(label_values):
+        raise TacitError(
+            f"{path.name} has {len(y)} series for {len(label_values)} classes, too few to split "
+            "into train and test; give NAME_TRAIN and NAME_TEST files."
+        )
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=_SPLIT_SEED
+    )
+    train.sort()
+    test.sort()
+    return Dataset(
+        name=path.stem,
+        X_train=X[train],
+        y_train=y[train],
+        X_test=X[test],
+        y_test=y[test],
+        classes=check_classes(y[train], y[test], where=path.name),
+        note=f"{path.name}, split 70/30 at random, stratified, seed {_SPLIT_SEED}",
+    )
+
+
+def _from_arrays(path: Path, arrays: dict[str, Any]) -> Dataset:
+    parts: dict[str, Any] = {}
+    for part in ("train", "test"):
+        cube = as_cube(arrays[f"X_{part}"], where=f"{path.name} X_{part}")
+        labels = arrays[f"y_{part}"]
+        if "classes" in arrays and labels.dtype.kind in "iu":
+            labels = _decode(labels, arrays["classes"], where=f"{path.name} y_{part}")
+        parts[f"X_{part}"] = cube
+        parts[f"y_{part}"] = as_labels(labels, n_series=len(cube), where=f"{path.name} y_{part}")
+        parts[f"subject_{part}"] = _subjects(path, arrays, part, len(cube))
+    if parts["X_train"].shape[1:] != parts["X_test"].shape[1:]:
+        raise TacitError(
+            f"{path.name}: X_train has series of {parts['X_train'].shape[1:]} and X_test of "
+            f"{parts['X_test'].shape[1:]} (channels, length); make them alike."
+        )
+    classes = check_classes(parts["y_train"], parts["y_test"], where=path.name)
+    return Dataset(name=path.stem, classes=classes, note=path.name, **parts)
+
+
+def _decode(codes: Any, classes: Any, *, where: str) -> Any:
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(classes):
+        raise TacitError(
+            f"{where} has codes {codes.min()}..{codes.max()} for {len(classes)} classes; "
+            "use codes from 0 to the number of classes less one."
+        )
+    return classes[codes]
+
+
+def _subjects(path: Path, arrays: dict[str, Any], part: str, count: int) -> Any:
+    subject = arrays.get(f"subject_{part}")
+    if subject is not None and len(subject) != count:
+        raise TacitError(
+            f"{path.name} subject_{part} has {len(subject)} entries for {count} series; "
+            "give one per series."
+        )
+    return subject
+
+
+def _embedded_root() -> Path:
+    import aeon.datasets
+
+    return Path(aeon.datasets.__file__).parent / "data"
+
+
+def _download(name: str) -> Dataset:
+    """The archive's own downloader, only for names that the archive has."""
+    from aeon.datasets import load_classification
+    from aeon.datasets.tsc_datasets import multivariate, univariate
+
+    archive = set(univariate) | set(multivariate)
+    if name not in archive:
+        raise TacitError(f"there is no data set {name!r}{_suggestion(name, archive)}")
+    try:
+        X_train, y_train = load_classification(name, split="train")
+        X_test, y_test = load_classification(name, split="test")
+    except (OSError, ValueError) as error:
+        raise TacitError(
+            f"{name} is not on this machine and the archive cannot be reached; download it "
+            "elsewhere, put NAME.npz into a folder and name that folder in TACIT_DATA, or use an "
+            f"embedded set: {', '.join(EMBEDDED)}."
+        ) from error
+    cubes = [as_cube(part, where=name) for part in (X_train, X_test)]
+    labels = [
+        as_labels(part, n_series=len(cube), where=name)
+        for part, cube in zip((y_train, y_test), cubes, strict=True)
+    ]
+    return Dataset(
+        name=name,
+        X_train=cubes[0],
+        y_train=labels[0],
+        X_test=cubes[1],
+        y_test=labels[1],
+        classes=check_classes(labels[0], labels[1], where=name),
+        note="downloaded from the archive",
+    )
+
+
+def _suggestion(name: str, archive: set[str]) -> str:
+    at_hand = list(known_names())
+    by_lower = {known.lower(): known for known in [*archive, *at_hand]}
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {by_lower[near[0]]!r}?"
+    return "; see 'tacit data list', or give the path of a file."

@@ -1,0 +1,53 @@
+"""Errors that a user can act on: one sentence with the value received and the next step."""
+
+from __future__ import annotations
+
+import math
+
+
+class TacitError(ValueError):
+    """Bad input or a refused action; the command line prints it and exits with code 2."""
+
+
+class BudgetExceeded(TacitError):
+    """A release would spend more than the ledger allows; nothing was released or debited."""
+
+
+class LedgerError(TacitError):
+    """The ledger cannot be read, written or trusted; nothing was released."""
+
+
+class BundleError(TacitError):
+    """A saved model is truncated, altered or from another version."""
+
+
+class TrustModelMismatch(TacitError):
+    """Two guarantees that protect from different adversaries were compared."""
+
+
+def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
+    """Return `epsilon` as a float if it is finite and above 0, else refuse."""
+    # Written as "not in range" so that NaN fails too.
+    if isinstance(epsilon, bool) or not 0.0 < epsilon < math.inf:
+        raise TacitError(
+            f"{name} must be finite and above 0, got {epsilon!r}; "
+            "give the total privacy budget, for example 1.0."
+        )
+    return float(epsilon)
+
+
+def check_delta(delta: float, *, name: str = "delta") -> float:
+    """Return `delta` as a float if it lies strictly between 0 and 1, else refuse."""
+    if isinstance(delta, bool) or not 0.0 < delta < 1.0:
+        raise TacitError(
+            f"{name} must lie strictly between 0 and 1, got {delta!r}; "
+            "choose it well below one over the number of persons, for example 1e-6."
+        )
+    return float(delta)
+
+
+def check_at_least(value: int, low: int, *, name: str) -> int:
+    """Return the whole number `value` if it is at least `low`, else refuse."""
+    if isinstance(value, bool) or int(value) != value or value < low:
+        raise TacitError(f"{name} must be a whole number of at least {low}, got {value!r}.")
+    return int(value)
