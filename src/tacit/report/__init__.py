@@ -1,0 +1,1 @@
+"""Figures and self-contained pages; every one of them carries the guarantee of what it shows."""
