@@ -1,0 +1,42 @@
+"""The randomizers that families build releases from, each with its guarantee in its docstring.
+
+NumPy and the standard library only, because devices carry this package. Symbol mechanisms work in
+integers and are exact; vector mechanisms are continuous and assume idealised real arithmetic.
+Proofs: docs/guarantees.md.
+"""
+
+from __future__ import annotations
+
+from tacit.mechanisms.laplace import clip_l1, laplace_vectors
+from tacit.mechanisms.privunit import (
+    PrivUnitG,
+    calibrate_privunit,
+    randomize_directions,
+    second_moment,
+)
+from tacit.mechanisms.symbols import (
+    channel_epsilon,
+    krr_matrix,
+    randomize_symbols,
+    randomize_through_channel,
+    tighten_channel,
+)
+
+IDEAL_ARITHMETIC = "idealised real arithmetic: noise is drawn and added in float64"
+SECRET_NOISE = "the operating system's generator is uniform, independent and secret"
+
+__all__ = [
+    "IDEAL_ARITHMETIC",
+    "SECRET_NOISE",
+    "PrivUnitG",
+    "calibrate_privunit",
+    "channel_epsilon",
+    "clip_l1",
+    "krr_matrix",
+    "laplace_vectors",
+    "randomize_directions",
+    "randomize_symbols",
+    "randomize_through_channel",
+    "second_moment",
+    "tighten_channel",
+]
