@@ -1,0 +1,1 @@
+"""Shapelet classifiers for several owners who never show their series: FedST over real MPC."""

@@ -1,0 +1,385 @@
+"""The secure engine: a `Session` over SPU, for one owner in its own process.
+
+Trust: ABY3 tolerates one passively corrupted computing party of three, CHEETAH one of two; nobody
+deals randomness. SPU's other protocols are not offered: SEMI2K takes its triples from rank 0, who
+could then decode everything. Owners beyond the computing ones hold no runtime: they make shares of
+their own data and send one to each computing party, over mutual TLS.
+
+Everything that leaves the shares leaves through `SpuSession.reveal`, which records it.
+
+The pieces that programs need are importable from here: `Session`, `Shared`, `LocalInputs`,
+`ProgramResult`, `Plan`, `PlainSession`, `run_plain` and, from `tacit.silo.federation`,
+`run_federation`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.progress import Progress, silent
+from tacit.silo.compiler import Compiled, Compiler
+from tacit.silo.openings import Opening
+from tacit.silo.plain_session import PlainSession, run_plain
+from tacit.silo.plan import Plan
+from tacit.silo.session import (
+    JaxFunction,
+    LocalInputs,
+    Program,
+    ProgramResult,
+    Session,
+    Shared,
+    Static,
+    check_share,
+)
+
+__all__ = [
+    "LocalInputs",
+    "Opening",
+    "PlainSession",
+    "Plan",
+    "Program",
+    "ProgramResult",
+    "Session",
+    "Shared",
+    "SpuSession",
+    "Traffic",
+    "run_plain",
+]
+
+_LINK_LINE = re.compile(
+    r"Link details: total send bytes (\d+), recv bytes (\d+), "
+    r"send actions (\d+), recv actions (\d+)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What one step put on the wire at this owner: bytes and messages, both ways."""
+
+    step: str
+    bytes_sent: int
+    bytes_received: int
+    messages_sent: int
+    messages_received: int
+
+
+class Mailbox(Protocol):
+    """How shares and announcements travel between owners, in order for each pair."""
+
+    def send(self, to: int, header: dict[str, Any], payload: bytes) -> int:
+        """Send to one owner; returns the bytes that go on the wire."""
+        ...
+
+    def receive(self, sender: int) -> tuple[dict[str, Any], bytes]:
+        """Wait for the next message of one owner."""
+        ...
+
+
+def runtime_config(plan: Plan) -> Any:
+    """SPU's settings for a plan; the ring is 64 bits wide."""
+    from spu import libspu
+
+    kinds = {"ABY3": libspu.ProtocolKind.ABY3, "CHEETAH": libspu.ProtocolKind.CHEETAH}
+    config = libspu.RuntimeConfig(
+        protocol=kinds[plan.protocol],
+        field=libspu.FieldType.FM64,
+        fxp_fraction_bits=plan.fraction_bits,
+    )
+    # The only source of byte and message counts; it prints one line per run into our log file.
+    config.enable_pphlo_profile = True
+    return config
+
+
+class SpuSession:
+    """`Session` over SPU for the owner `rank`; the computing ones hold a `link`.
+
+    Parties: `plan.parties`, of which the first `plan.n_computing` compute.
+    Corruption: one of the computing parties, passive; no dealer.
+    Opens: only what `reveal` and `announce` record in `opened`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        rank: int,
+        *,
+        mailbox: Mailbox,
+        link: Any | None,
+        log: Path,
+        compiler: Compiler,
+        progress: Progress = silent,
+    ) -> None:
+        import spu
+
+        config = runtime_config(plan)
+        self.rank = rank
+        self.n_parties = plan.n_parties
+        self.opened: list[Opening] = []
+        self.traffic: list[Traffic] = []
+        self._computing = range(plan.n_computing)
+        self._mailbox = mailbox
+        self._io = spu.Io(plan.n_computing, config)
+        self._runtime = spu.Runtime(link, config) if link is not None else None
+        self._log = log
+        self._log_read = 0
+        self._compiler = compiler
+        self._agreed_code: set[str] = set()
+        self._progress = progress
+        self._calls = 0
+        if (rank in self._computing) != (link is not None):
+            raise TacitError(f"rank {rank} and the engine's link do not fit together.")
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes sent so far: engine, shares and openings, without the overhead of TLS."""
+        return sum(t.bytes_sent for t in self.traffic)
+
+    @property
+    def rounds(self) -> int:
+        """Messages sent so far."""
+        return sum(t.messages_sent for t in self.traffic)
+
+    def share(
+        self,
+        name: str,
+        value: NDArray[Any] | None,
+        *,
+        owner: int,
+        shape: tuple[int, ...],
+        dtype: str = "int64",
+        limit: float | None = None,
+    ) -> Shared:
+        """See `Session.share`; each computing party receives one share and nothing else."""
+        number = self._next()
+        mine = owner == self.rank
+        array = check_share(name, value, mine=mine, shape=shape, dtype=dtype, limit=limit)
+        handle = Shared(f"{name}#{number}", tuple(int(n) for n in shape), dtype)
+        with _Meter(self, f"share {name}") as meter:
+            if array is not None:
+                self._send_shares(handle, array, meter)
+            elif self._runtime is not None:
+                header, payload = meter.receive(owner)
+                _check_header(header, kind="share", number=number, name=handle.name)
+                self._runtime.set_var(handle.name, _share_from(header, payload))
+        return handle
+
+    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: _Meter) -> None:
+        from spu import libspu
+
+        shares = self._io.make_shares(array, libspu.Visibility.VIS_SECRET)
+        for rank in self._computing:
+            if rank == self.rank and self._runtime is not None:
+                self._runtime.set_var(handle.name, shares[rank])
+            else:
+                header, payload = _frame_of(shares[rank])
+                header |= {"kind": "share", "number": self._calls, "name": handle.name}
+                meter.send(rank, header, payload)
+
+    def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
+        """See `Session.run`; owners without a runtime only follow the shapes."""
+        number = self._next()
+        compiled = self._compiler.get(fn, shared, dict(static or {}))
+        handles = tuple(
+            Shared(f"{fn.__name__}#{number}.{i}", shape, dtype)
+            for i, (shape, dtype) in enumerate(compiled.outputs)
+        )
+        if self._runtime is not None:
+            self._agree_on_code(compiled, fn.__name__)
+            self._execute(compiled, fn.__name__, shared, handles)
+        return handles if compiled.many else handles[0]
+
+    def _execute(
+        self, compiled: Compiled, name: str, inputs: Sequence[Shared], outputs: Sequence[Shared]
+    ) -> None:
+        from spu import libspu
+
+        assert self._runtime is not None
+        executable = libspu.Executable(
+            name=name,
+            input_names=[s.name for s in inputs],
+            output_names=[s.name for s in outputs],
+            code=compiled.code,
+        )
+        self._runtime.run(executable)
+        self.traffic.append(self._engine_traffic(name))
+
+    def _agree_on_code(self, compiled: Compiled, name: str) -> None:
+        """Before the first run of a program: the initiator's code must be ours, byte for byte."""
+        if compiled.fingerprint in self._agreed_code:
+            return
+        with _Meter(self, f"code {name}") as meter:
+            header = {"kind": "code", "number": self._calls, "name": name}
+            if self.rank == 0:
+                for rank in self._computing[1:]:
+                    meter.send(rank, header | {"sha256": compiled.fingerprint}, b"")
+            else:
+                theirs, _ = meter.receive(0)
+                _check_header(theirs, kind="code", number=self._calls, name=name)
+                if theirs.get("sha256") != compiled.fingerprint:
+                    raise TacitError(
+                        f"the initiator compiled another '{name}' than this party; "
+                        "install the same version of the package everywhere."
+                    )
+        self._agreed_code.add(compiled.fingerprint)
+
+    def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
+        """See `Session.reveal`: the only function that opens a shared value.
+
+        The computing parties send their shares of this one value to the owner `to`; a share says
+        nothing beyond the value itself, because the others' shares and the value determine it.
+        """
+        number = self._next()
+        self.opened.append(Opening(what=what, to=to))
+        with _Meter(self, f"reveal {what}") as meter:
+            if self._runtime is not None and self.rank != to:
+                header, payload = _frame_of(self._runtime.get_var(shared.name))
+                header |= {"kind": "open", "number": number, "name": shared.name}
+                meter.send(to, header, payload)
+            if self.rank != to:
+                return None
+            return self._reconstruct(shared, number, meter)
+
+    def _reconstruct(self, shared: Shared, number: int, meter: _Meter) -> NDArray[Any]:
+        shares = []
+        for rank in self._computing:
+            if rank == self.rank and self._runtime is not None:
+                shares.append(self._runtime.get_var(shared.name))
+                continue
+            header, payload = meter.receive(rank)
+            _check_header(header, kind="open", number=number, name=shared.name)
+            shares.append(_share_from(header, payload))
+        value: NDArray[Any] = np.asarray(self._io.reconstruct(shares)).reshape(shared.shape)
+        return value.astype(shared.dtype, copy=False)
+
+    def announce(self, value: Any, *, owner: int = 0, what: str) -> Any:
+        """See `Session.announce`."""
+        number = self._next()
+        self.opened.append(Opening(what=what, to=-1))
+        with _Meter(self, f"announce {what}") as meter:
+            if self.rank != owner:
+                header, _ = meter.receive(owner)
+                _check_header(header, kind="public", number=number, name=what)
+                return header["value"]
+            plain = json.loads(json.dumps(value, allow_nan=False))
+            for rank in range(self.n_parties):
+                if rank != owner:
+                    header = {"kind": "public", "number": number, "name": what, "value": plain}
+                    meter.send(rank, header, b"")
+        return plain
+
+    def free(self, *shared: Shared) -> None:
+        """See `Session.free`."""
+        self._next()
+        for handle in shared:
+            if self._runtime is not None:
+                self._runtime.del_var(handle.name)
+
+    def public_barrier(self) -> None:
+        """See `Session.public_barrier`."""
+        number = self._next()
+        with _Meter(self, "barrier") as meter:
+            others = [r for r in range(self.n_parties) if r != self.rank]
+            for rank in others:
+                meter.send(rank, {"kind": "barrier", "number": number, "name": ""}, b"")
+            for rank in others:
+                header, _ = meter.receive(rank)
+                _check_header(header, kind="barrier", number=number, name="")
+
+    def progress(self, done: int, total: int, message: str) -> None:
+        """See `Session.progress`."""
+        self._progress(done, total, f"{message}, {self.bytes_sent / 1e6:.1f} MB sent")
+
+    def _next(self) -> int:
+        self._calls += 1
+        return self._calls
+
+    def _engine_traffic(self, step: str) -> Traffic:
+        """Read what the last run put on the wire from SPU's own log."""
+        with self._log.open() as file:
+            file.seek(self._log_read)
+            new = file.read()
+            self._log_read = file.tell()
+        counts = [tuple(map(int, found)) for found in _LINK_LINE.findall(new)]
+        if len(counts) != 1:
+            raise TacitError(f"the engine's log has {len(counts)} traffic lines for '{step}'.")
+        sent, received, sends, receives = counts[0]
+        return Traffic(
+            step=step,
+            bytes_sent=sent,
+            bytes_received=received,
+            messages_sent=sends,
+            messages_received=receives,
+        )
+
+
+class _Meter:
+    """Counts the mail of one step, and appends it to the session's traffic."""
+
+    def __init__(self, session: SpuSession, step: str) -> None:
+        self._session = session
+        self._step = step
+        self._sent = self._received = self._sends = self._receives = 0
+        self._mailbox = session._mailbox
+
+    def send(self, to: int, header: dict[str, Any], payload: bytes) -> None:
+        self._sent += self._mailbox.send(to, header, payload)
+        self._sends += 1
+
+    def receive(self, sender: int) -> tuple[dict[str, Any], bytes]:
+        header, payload = self._mailbox.receive(sender)
+        self._received += len(payload)
+        self._receives += 1
+        return header, payload
+
+    def __enter__(self) -> _Meter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.traffic.append(
+            Traffic(
+                step=self._step,
+                bytes_sent=self._sent,
+                bytes_received=self._received,
+                messages_sent=self._sends,
+                messages_received=self._receives,
+            )
+        )
+
+
+def _frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
+    """A share as plain header and bytes: SPU's own encoding of its parts, no pickle."""
+    chunks = [bytes(chunk) for chunk in share.share_chunks]
+    header = {"meta": bytes(share.meta).hex(), "chunks": [len(chunk) for chunk in chunks]}
+    return header, b"".join(chunks)
+
+
+def _share_from(header: dict[str, Any], payload: bytes) -> Any:
+    from spu import libspu
+
+    share = libspu.Share()
+    share.meta = bytes.fromhex(header["meta"])
+    chunks, start = [], 0
+    for size in header["chunks"]:
+        chunks.append(payload[start : start + size])
+        start += size
+    if start != len(payload):
+        raise TacitError(f"a share came with {len(payload)} bytes instead of {start}.")
+    share.share_chunks = chunks
+    return share
+
+
+def _check_header(header: dict[str, Any], *, kind: str, number: int, name: str) -> None:
+    """All owners make the same calls in the same order; anything else is a broken program."""
+    expected = {"kind": kind, "number": number, "name": name}
+    got = {key: header.get(key) for key in expected}
+    if got != expected:
+        raise TacitError(f"the owners' programs diverge: expected {expected}, got {got}.")
