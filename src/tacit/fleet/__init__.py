@@ -1,0 +1,1 @@
+"""DP-TimeFL: many devices, one model, reports that nobody can link; imports nothing by itself."""
