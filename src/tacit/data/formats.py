@@ -64,7 +64,7 @@ def _read_csv(path: Path, label: str | None) -> Table:
     if not body:
         raise TacitError(f"{path.name} has a header and no series; give one series a row.")
     column = _label_column(path, header, body[0], label)
-    return _from_rows(path, body, label_column=column, first_line=2 if header else 1)
+    return _from_rows(path, body, label_column=column)
 
 
 def _read_npz(path: Path, label: str | None) -> Table:
@@ -87,7 +87,7 @@ def open_npz(path: Path) -> dict[str, Any]:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
         raise TacitError(
-            f"{path.name} is not a readable .npz of plain number and text arrays ({error}); "
+            f"{path.name} is not a readable .npz of plain number and text arrays; "
             "write it with numpy.savez and no objects."
         ) from error
 
@@ -103,7 +103,7 @@ def _read_parquet(path: Path, label: str | None) -> Table:
     try:
         table = pq.read_table(path)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise TacitError(f"{path.name} is not a readable .parquet file ({error}).") from error
+        raise TacitError(f"{path.name} is not a readable .parquet file; write it again.") from error
     header = list(table.column_names)
     body = [[str(cell) for cell in row.values()] for row in table.to_pylist()]
     if not body:
@@ -116,17 +116,18 @@ def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise TacitError(f"{path.name} is not text in UTF-8 ({error.reason}).") from error
+        raise TacitError(
+            f"{path.name} is not text in UTF-8 ({error.reason}); save it as text."
+        ) from error
 
 
-def _from_rows(
-    path: Path, rows: list[list[str]], *, label_column: int, first_line: int = 1
-) -> Table:
+def _from_rows(path: Path, rows: list[list[str]], *, label_column: int) -> Table:
+    """Rows are counted as series everywhere: from 1, a header left out."""
     values: list[list[float]] = []
     labels: list[str] = []
     if not rows:
         raise TacitError(f"{path.name} is empty; give one series a row.")
-    for line, row in enumerate(rows, start=first_line):
+    for line, row in enumerate(rows, start=1):
         cells = list(row)
         labels.append(cells.pop(label_column))
         if not cells:

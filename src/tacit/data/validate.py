@@ -28,16 +28,16 @@ def as_cube(X: Any, *, where: str = "X") -> Cube:
         raise TacitError(
             f"{where} holds {array.dtype} values, not numbers; convert every value to a number."
         )
+    if array.size == 0:
+        raise TacitError(
+            f"{where} has shape {array.shape}: there is no value in it; "
+            "give at least one series with at least one step."
+        )
     if array.ndim == 2:
         array = array[:, np.newaxis, :]
     if array.ndim != 3:
         raise TacitError(
             f"{where} has shape {array.shape}; give (n, length) or (n, channels, length)."
-        )
-    if 0 in array.shape:
-        raise TacitError(
-            f"{where} has shape {array.shape}: there is no value in it; "
-            "give at least one series with at least one step."
         )
     cube = np.ascontiguousarray(array, dtype=np.float64)
     _refuse_bad_values(cube, where)

@@ -1,0 +1,3 @@
+@problemName x
+@classLabel true a b
+1,2,3:a

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.errors import TacitError, TrustModelMismatch
+from tacit.guarantee import (
+    DpGuarantee,
+    Guarantee,
+    MpcGuarantee,
+    Unprotected,
+    from_dict,
+    from_json,
+    round_up,
+)
+
+LOCAL = DpGuarantee(
+    epsilon=1.0, model="local", unit="series", assumptions=("secret noise",), not_covered=("time",)
+)
+MPC = MpcGuarantee(
+    n_parties=3,
+    max_corrupt=1,
+    adversary="passive",
+    protocol="ABY3",
+    opened=("shapelet indices -> P0",),
+    also=dataclasses.replace(LOCAL, model="central", unit="person"),
+)
+NONE = Unprotected(reason="the noise scale depends on the data", nominal_epsilon=0.1)
+ALL: list[Guarantee] = [LOCAL, MPC, NONE]
+
+
+@pytest.mark.parametrize("guarantee", ALL, ids=lambda g: g.kind)
+def test_json_round_trip_gives_an_equal_object(guarantee: Guarantee) -> None:
+    assert from_json(guarantee.to_json()) == guarantee
+    assert from_dict(guarantee.to_dict()).to_json() == guarantee.to_json()
+
+
+@pytest.mark.parametrize("guarantee", ALL, ids=lambda g: g.kind)
+def test_each_says_itself_in_words_and_carries_its_parts(guarantee: Guarantee) -> None:
+    assert guarantee.sentence.endswith(".")
+    assert "\n" not in guarantee.sentence
+    plain = guarantee.to_dict()
+    assert {"kind", "trust_model", "unit", "assumptions", "not_covered", "sentence"} <= set(plain)
+
+
+@pytest.mark.parametrize("guarantee", ALL, ids=lambda g: g.kind)
+def test_guarantees_cannot_be_changed(guarantee: Guarantee) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        guarantee.unit = "symbol"  # type: ignore[misc]
+
+
+def test_the_smaller_epsilon_is_stronger() -> None:
+    tighter = dataclasses.replace(LOCAL, epsilon=0.5)
+    assert tighter.stronger_or_equal(LOCAL)
+    assert not LOCAL.stronger_or_equal(tighter)
+    assert not dataclasses.replace(LOCAL, epsilon=0.5, delta=1e-6).stronger_or_equal(LOCAL)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MPC,
+        NONE,
+        dataclasses.replace(LOCAL, model="central"),
+        dataclasses.replace(LOCAL, unit="client"),
+        dataclasses.replace(LOCAL, neighbours="add-remove"),
+    ],
+)
+def test_ranking_across_trust_models_raises(other: Guarantee) -> None:
+    with pytest.raises(TrustModelMismatch, match="different adversaries"):
+        LOCAL.stronger_or_equal(other)
+    with pytest.raises(TrustModelMismatch):
+        other.stronger_or_equal(LOCAL)
+
+
+def test_opening_less_is_stronger() -> None:
+    closed = dataclasses.replace(MPC, opened=())
+    assert closed.stronger_or_equal(MPC)
+    assert not MPC.stronger_or_equal(closed)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+def test_an_impossible_epsilon_is_refused(epsilon: float) -> None:
+    with pytest.raises(TacitError, match="finite epsilon"):
+        DpGuarantee(epsilon=epsilon, model="local", unit="series")
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan])
+def test_an_impossible_delta_is_refused(delta: float) -> None:
+    with pytest.raises(TacitError, match="delta"):
+        dataclasses.replace(LOCAL, delta=delta)
+
+
+def test_foreign_json_is_refused() -> None:
+    with pytest.raises(TacitError, match="unknown kind"):
+        from_dict({"kind": "magic"})
+    with pytest.raises(TacitError, match="not a dp guarantee"):
+        from_dict({**LOCAL.to_dict(), "strength": "high"})
+    with pytest.raises(TacitError, match="one JSON object"):
+        from_json("{")
+
+
+@given(st.floats(min_value=0, max_value=1e6), st.integers(0, 6))
+def test_rounding_never_goes_down(value: float, digits: int) -> None:
+    rounded = round_up(value, digits=digits)
+    assert value <= rounded <= value + 10.0**-digits * 1.0000001
+
+
+def test_the_sentence_rounds_epsilon_up() -> None:
+    assert "1.0001 " in dataclasses.replace(LOCAL, epsilon=1.00001).sentence
