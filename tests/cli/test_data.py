@@ -36,7 +36,7 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["dta"], ["did you mean 'data'", "--help"]),
         (["data", "shw"], ["did you mean 'show'"]),
-        (["data", "show"], ["NAME"]),
+        (["data", "show"], ["Missing argument"]),
         (["data", "show", "GunPont"], ["did you mean 'GunPoint'"]),
         (["data", "show", "GunPoint", "--frob"], ["--frob"]),
     ],

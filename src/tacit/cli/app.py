@@ -6,9 +6,8 @@ import difflib
 import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from tacit._version import VERSION
@@ -23,6 +22,12 @@ app = new_app(
 train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
 
 app.add_typer(data.app, name="data")
+
+
+# Typer used to sit on click and now carries its own copy of it; its public BadParameter leads to
+# the same base classes in both.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+_CommandError: Any = typer.BadParameter.__mro__[2]
 
 
 def _show_version(wanted: bool) -> None:
@@ -46,13 +51,13 @@ def run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(args=list(arguments), prog_name="tacit", standalone_mode=False)
-    except click.exceptions.Exit as stop:
+    except typer.Exit as stop:
         return stop.exit_code
-    except click.UsageError as error:
+    except _UsageError as error:
         return _refuse(_usage_sentence(error))
-    except click.ClickException as error:
+    except _CommandError as error:
         return _refuse(error.format_message())
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return _refuse("interrupted; nothing after the last checkpoint was kept.", code=130)
     except BrokenPipeError:
         return 0
@@ -67,7 +72,7 @@ def _refuse(sentence: str, *, code: int = 2) -> int:
     return code
 
 
-def _usage_sentence(error: click.UsageError) -> str:
+def _usage_sentence(error: Any) -> str:
     message = re.sub(r"\s*\(?Did you mean.*", "", error.format_message().rstrip())
     near = _near_command(error)
     if near:
@@ -76,9 +81,9 @@ def _usage_sentence(error: click.UsageError) -> str:
     return f"{message} See '{path} --help'."
 
 
-def _near_command(error: click.UsageError) -> str | None:
-    group = error.ctx.command if error.ctx else None
-    if not isinstance(group, click.Group) or error.ctx is None:
+def _near_command(error: Any) -> str | None:
+    group: Any = error.ctx.command if error.ctx else None
+    if not hasattr(group, "list_commands"):
         return None
     words = [word for word in error.format_message().split("'") if word.strip()]
     typed = words[1] if len(words) > 1 else ""
