@@ -1,0 +1,93 @@
+"""Amplification by shuffling, "hiding among the clones", evaluated as a rigorous upper bound.
+
+Feldman, McMillan, Talwar, "Hiding Among the Clones", FOCS 2021 (arXiv 2012.12803), Theorem 3.2:
+the shuffled reports of n clients, each through any `local_epsilon`-LDP randomizer, are at most as
+distinguishable under replacement of one client as the pair
+
+    P = (A + D, C - A + 1 - D),  Q = (A + 1 - D, C - A + D),
+    C ~ Bin(n - 1, e^-eps0),  A ~ Bin(C, 1/2),  D ~ Bernoulli(e^eps0 / (e^eps0 + 1)).
+
+docs/accounting.md proves what this module uses: swapping the two counts turns P into Q, so both
+directions of the divergence are one number; given C = c the likelihood ratio is monotone, so that
+
+    delta_c(eps) = w b_c(u) - (e^eps - 1) F_c(u - 1),   u = ceil((c + 1) kappa) - 1,
+
+with b_c and F_c mass and distribution function of Bin(c, 1/2); and delta_c decreases in c. So the
+mean over C may be taken with too small a C: values are grouped under the smallest of each group,
+and whatever lies below the window counts as no clone at all. Nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+Floats = NDArray[np.float64]
+
+LARGEST_N = 10**9  # more reports never hurt, so a larger n is counted as this many
+SMALLEST_DELTA = 1e-200  # below it, sums of float64 tails mean nothing
+_UNDERFLOW = 1e-290
+
+
+def _slack(count: Floats) -> Floats:
+    """Relative error allowed to SciPy's binomial functions; tests compare them with mpmath."""
+    return 1e-10 + 1e-16 * count
+
+
+def _coefficients(epsilons: Floats, local_epsilon: float) -> tuple[Floats, Floats]:
+    """w and kappa without cancellation, for 0 <= epsilon < local_epsilon."""
+    gap = -np.expm1(epsilons - local_epsilon)
+    weight = gap / (1.0 + math.exp(-local_epsilon))
+    kappa = gap / ((np.exp(epsilons) + 1.0) * -math.expm1(-local_epsilon))
+    return weight, kappa
+
+
+def clones_delta_given(
+    count: NDArray[np.int64], *, epsilons: Floats, local_epsilon: float
+) -> Floats:
+    """Upper bounds of delta_c(eps): one row per epsilon, one column per number of clones."""
+    clones = count.astype(np.float64)[None, :]
+    weight, kappa = (value[:, None] for value in _coefficients(epsilons, local_epsilon))
+    # A threshold off by one through rounding changes the sum by 1e-14 of its first term at most.
+    losing = np.maximum(np.ceil((clones + 1.0) * kappa) - 1.0, 0.0)
+    slack = _slack(clones)
+    gained = weight * binom.pmf(losing, clones, 0.5) * (1.0 + slack)
+    lost = np.expm1(epsilons)[:, None] * binom.cdf(losing - 1.0, clones, 0.5) * (1.0 - slack)
+    bound = np.maximum(gained - lost, 0.0) + _UNDERFLOW
+    # delta_c decreases in c: a bound at a smaller c also holds here.
+    decreasing: Floats = np.minimum.accumulate(bound, axis=1)
+    return decreasing
+
+
+def _window(*, local_epsilon: float, n: int, delta: float, groups: int) -> NDArray[np.int64]:
+    """Where groups of C start, all over the likely range; the choice affects only tightness."""
+    mean = (n - 1) * math.exp(-local_epsilon)
+    reach = math.sqrt(2.0 * math.log(1e4 / delta))
+    low = max(0, math.floor(mean - reach * math.sqrt(mean)))
+    high = min(n - 1, math.ceil(mean + reach * math.sqrt(mean) + reach**2))
+    starts = np.unique(np.linspace(low, high, min(groups, high - low + 1)).astype(np.int64))
+    return starts if low == 0 else np.concatenate(([0], starts))
+
+
+def clones_delta(
+    *, epsilons: Floats, local_epsilon: float, n: int, target_delta: float, groups: int = 4000
+) -> Floats:
+    """Upper bounds of delta at each epsilon in [0, local_epsilon] for n shuffled reports.
+
+    `target_delta` says where the bound should be tight; the bound holds whatever it is.
+    """
+    n = min(n, LARGEST_N)
+    starts = _window(local_epsilon=local_epsilon, n=n, delta=target_delta, groups=groups)
+    below = np.minimum(epsilons, local_epsilon)
+    given = clones_delta_given(starts, epsilons=below, local_epsilon=local_epsilon)
+    # Fewer clones never help: the success probability is rounded down, its distribution
+    # function up.
+    rate = math.exp(-local_epsilon) * (1.0 - 1e-14)
+    reached = binom.cdf(starts[1:] - 1, n - 1, rate) * (1.0 + _slack(np.array(float(n))))
+    reached = np.minimum(np.maximum.accumulate(reached), 1.0)
+    # Summation by parts: only positive terms, so no cancellation.
+    total = given[:, -1] + (given[:, :-1] - given[:, 1:]) @ reached
+    return np.where(epsilons >= local_epsilon, 0.0, np.minimum(total * (1.0 + 1e-12), 1.0))

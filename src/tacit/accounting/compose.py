@@ -1,0 +1,227 @@
+"""Composition over rounds and changes of the protected unit."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.accounting.clones import Floats, clones_delta
+from tacit.accounting.shuffle import calibrate_one_round, check_shuffle_delta, shuffle_epsilon
+from tacit.errors import TacitError, check_at_least, check_epsilon
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+_KNOTS = 300  # epsilons at which a privacy-loss distribution follows the bound exactly
+_GROUPS = 400
+_TAIL_SHARE = 1e-3  # of delta, for losses beyond the last knot, counted as infinite
+# Convolution by FFT in float64 errs by far less than this per composed round.
+_FFT_ERROR = 1e-14
+
+
+def compose_pure(epsilons: Sequence[float]) -> float:
+    """Total epsilon of pure mechanisms on one unit's data: the sum, rounded up.
+
+    Guarantee: basic composition, adaptive; also adds (epsilon, delta) pairs if deltas add too.
+    """
+    for epsilon in epsilons:
+        check_epsilon(epsilon)
+    return math.nextafter(math.fsum(epsilons), math.inf) if epsilons else 0.0
+
+
+def group_privacy(*, epsilon: float, delta: float = 0.0, size: int) -> tuple[float, float]:
+    """(epsilon, delta) for changing `size` units at once, from that for one.
+
+    Guarantee: epsilon grows to size * epsilon and delta to
+    delta * (e^(size * epsilon) - 1) / (e^epsilon - 1); Vadhan 2017, Lemma 2.2.
+    """
+    check_epsilon(epsilon)
+    check_at_least(size, 1, name="size")
+    if not 0.0 <= delta < 1.0:
+        raise TacitError(f"delta must lie in [0, 1), got {delta!r}.")
+    if delta == 0.0 or size == 1:
+        return math.nextafter(size * epsilon, math.inf) if size > 1 else float(epsilon), delta
+    log_factor = size * epsilon + _log1mexp(size * epsilon) - epsilon - _log1mexp(epsilon)
+    grown = math.exp(min(math.log(delta) + log_factor, 1.0)) * (1.0 + 1e-9)
+    if grown >= 1.0:
+        raise TacitError(
+            f"for a group of {size} the guarantee ({epsilon:g}, {delta:g}) gives delta >= 1, which "
+            "is nothing; use a smaller epsilon or delta per unit."
+        )
+    return math.nextafter(size * epsilon, math.inf), grown
+
+
+def _log1mexp(x: float) -> float:
+    return math.log(-math.expm1(-x))
+
+
+def change_unit(
+    *, epsilon: float, delta: float = 0.0, series_per_person: int
+) -> tuple[float, float]:
+    """From a guarantee per series to one per person who contributes at most that many series."""
+    return group_privacy(epsilon=epsilon, delta=delta, size=series_per_person)
+
+
+def subsample_without_replacement(
+    *, epsilon: float, delta: float, n_sampled: int, n_total: int
+) -> tuple[float, float]:
+    """Amplification for a uniform sample of fixed size whose members stay secret.
+
+    Guarantee: under replacement, (ln(1 + q (e^epsilon - 1)), q delta) with q = n_sampled/n_total;
+    Balle, Barthe, Gaboardi 2018, Theorem 9. Assumes: (epsilon, delta) is for replacement within
+    the sample. Not covered: an analyser who learns who was sampled; then nothing is gained.
+    """
+    check_epsilon(epsilon)
+    check_at_least(n_sampled, 1, name="n_sampled")
+    check_at_least(n_total, n_sampled, name="n_total")
+    if n_sampled == n_total:
+        return float(epsilon), delta
+    share = n_sampled / n_total * (1.0 + 1e-15)
+    # ln(1 + q(e^eps - 1)) = eps + ln(q + (1 - q) e^-eps), which cannot overflow.
+    small = epsilon < 1.0
+    amplified = (
+        math.log1p(share * math.expm1(epsilon))
+        if small
+        else epsilon + math.log(share + (1.0 - share) * math.exp(-epsilon))
+    )
+    return min(amplified * (1.0 + 1e-12), float(epsilon)), share * delta
+
+
+def compose_shuffled(
+    rounds: Sequence[tuple[float, int]], *, delta: float, force: bool = False
+) -> float:
+    """Central epsilon at `delta` over rounds of (local_epsilon, reports really received).
+
+    Guarantee: adaptive composition by privacy-loss distributions that dominate the clones pair of
+    each round, or by the pure sum of local epsilons where that is smaller. A client may take part
+    in every round. Assumes: the conditions of `shuffle_epsilon` in each round, with independent
+    permutations. Not covered: reuse of one report in two rounds.
+    """
+    if not rounds:
+        return 0.0
+    for local_epsilon, n in rounds:
+        check_epsilon(local_epsilon, name="local_epsilon")
+        check_at_least(n, 1, name="n")
+    check_shuffle_delta(delta, n=max(n for _, n in rounds), force=force)
+    kinds = Counter((float(local), int(n)) for local, n in rounds)
+    candidates = [compose_pure([local for local, _ in rounds])]
+    if len(rounds) == 1:
+        (local, n) = next(iter(kinds))
+        bound = shuffle_epsilon(local_epsilon=local, n=n, delta=delta, force=True)
+        candidates.append(bound.central_epsilon)
+    room = delta - _FFT_ERROR * len(rounds)
+    if room > 0.5 * delta:
+        candidates.append(_composed(kinds, delta=delta).get_epsilon_for_delta(room) * (1.0 + 1e-9))
+    candidates.append(_basic(kinds, delta=delta))
+    return min(candidates)
+
+
+def _basic(kinds: Counter[tuple[float, int]], *, delta: float) -> float:
+    """Sum of single-round epsilons, delta split evenly: for deltas that FFTs cannot resolve."""
+    share = delta / sum(kinds.values()) * (1.0 - 1e-12)
+    bounds = [
+        (shuffle_epsilon(local_epsilon=local, n=n, delta=share, force=True), count)
+        for (local, n), count in kinds.items()
+    ]
+    return math.fsum(bound.central_epsilon * count for bound, count in bounds) * (1.0 + 1e-12)
+
+
+def _composed(kinds: Counter[tuple[float, int]], *, delta: float) -> PrivacyLossDistribution:
+    tail = _TAIL_SHARE * delta / sum(kinds.values())
+    reaches = {kind: _reach(*kind, tail=tail) for kind in kinds}
+    step = min(reaches.values()) / _KNOTS
+    whole: Any = None
+    for kind, count in kinds.items():
+        one = clones_distribution(
+            local_epsilon=kind[0], n=kind[1], reach=reaches[kind], step=step, tail=tail
+        )
+        part = one.self_compose(count) if count > 1 else one
+        whole = part if whole is None else whole.compose(part)
+    return whole
+
+
+@lru_cache(maxsize=4096)
+def _reach(local_epsilon: float, n: int, *, tail: float) -> float:
+    """An epsilon beyond which the loss of one round has probability below about `tail`."""
+    bound = shuffle_epsilon(local_epsilon=local_epsilon, n=n, delta=tail, force=True)
+    return bound.central_epsilon
+
+
+@lru_cache(maxsize=256)
+def clones_distribution(
+    *, local_epsilon: float, n: int, reach: float, step: float, tail: float
+) -> PrivacyLossDistribution:
+    """A discrete privacy-loss distribution that dominates one shuffled round.
+
+    The bound delta(epsilon) is evaluated at multiples of `step`; its lower convex hull in e^epsilon
+    still lies above the true, convex curve, and is the curve of a distribution on these multiples.
+    The clones pair is symmetric, so the mass at -epsilon is e^-epsilon times that at epsilon.
+    """
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    last = math.ceil(reach / step)
+    knots = np.unique(np.linspace(0, last, min(last, 2 * _KNOTS) + 1).astype(np.int64))
+    epsilons = knots * step
+    deltas = clones_delta(
+        epsilons=epsilons, local_epsilon=local_epsilon, n=n, target_delta=tail, groups=_GROUPS
+    )
+    positive = _masses(np.exp(epsilons), deltas)
+    losses: dict[int, float] = {}
+    for knot, mass in zip(knots.tolist(), positive.tolist(), strict=True):
+        if knot and mass > 0.0:
+            losses[knot], losses[-knot] = mass, mass * math.exp(-knot * step)
+    losses[0] = max(0.0, 1.0 - float(deltas[-1]) - math.fsum(losses.values()))
+    pmf = pld_pmf.create_pmf(losses, step, float(deltas[-1]), pessimistic_estimate=True)
+    return PrivacyLossDistribution(pmf)
+
+
+def _masses(x: Floats, y: Floats) -> Floats:
+    """Probabilities at ln x whose hockey-stick curve is the lower convex hull of (x, y)."""
+    hull: list[int] = []
+    for i in range(x.size):
+        while len(hull) > 1 and _slope(x, y, hull[-2], hull[-1]) >= _slope(x, y, hull[-1], i):
+            hull.pop()
+        hull.append(i)
+    slopes = [_slope(x, y, a, b) for a, b in pairwise(hull)] + [0.0]
+    masses = np.zeros_like(x)
+    for k, left, right in zip(hull[1:], slopes, slopes[1:], strict=False):
+        masses[k] = x[k] * max(right - left, 0.0)
+    return masses
+
+
+def _slope(x: Floats, y: Floats, a: int, b: int) -> float:
+    return min(float((y[b] - y[a]) / (x[b] - x[a])), 0.0)
+
+
+def calibrate_shuffle(
+    *, central_epsilon: float, n: int, delta: float, rounds: int = 1, force: bool = False
+) -> float:
+    """The local epsilon per round such that `rounds` batches of n stay within the target.
+
+    Guarantee: `compose_shuffled([(result, n)] * rounds, delta=delta)` is at most
+    `central_epsilon`, never above.
+    """
+    check_epsilon(central_epsilon, name="central_epsilon")
+    check_at_least(n, 1, name="n")
+    check_at_least(rounds, 1, name="rounds")
+    check_shuffle_delta(delta, n=n, force=force)
+    if rounds == 1:
+        return calibrate_one_round(central_epsilon=central_epsilon, n=n, delta=delta)
+
+    def fits(local: float) -> bool:
+        total = compose_shuffled([(local, n)] * rounds, delta=delta, force=True)
+        return total <= central_epsilon
+
+    low = central_epsilon / rounds * (1.0 - 1e-12)  # the pure sum always fits
+    high = calibrate_one_round(central_epsilon=central_epsilon, n=n, delta=delta)
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,186 @@
+"""From a local epsilon to a central one through a shuffled batch, and back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.accounting.clones import LARGEST_N, SMALLEST_DELTA, clones_delta
+from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+
+NUMERICAL = (
+    "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.2 (clones), evaluated numerically"
+)
+CLOSED_FORM = "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.1 (clones), closed form"
+_LITTLE = 0.9  # a central epsilon above this share of the local one is next to no amplification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffleBound:
+    """A proven central guarantee of one shuffled batch, with what it rests on.
+
+    Guarantee: (central_epsilon, delta)-DP for replacing one client's whole input.
+    Assumes: `conditions`.
+    Composes: see `compose_shuffled` for many batches.
+    Not covered: who took part, the size of the batch, when reports were sent.
+    """
+
+    central_epsilon: float
+    delta: float
+    local_epsilon: float
+    n: int
+    theorem: str
+    conditions: tuple[str, ...]
+
+    @property
+    def amplification(self) -> float:
+        """How many times smaller the central epsilon is than the local one; 1 is none."""
+        return self.local_epsilon / self.central_epsilon
+
+    @property
+    def note(self) -> str:
+        """In plain words whether shuffling helped."""
+        if self.central_epsilon > _LITTLE * self.local_epsilon:
+            return (
+                f"There is next to no amplification: {self.n} shuffled reports protect hardly "
+                f"more than each report does alone (local epsilon {self.local_epsilon:g}); "
+                "use a smaller local epsilon or many more clients."
+            )
+        return (
+            f"Shuffling {self.n} reports lowers epsilon from {self.local_epsilon:g} to "
+            f"{self.central_epsilon:.4g}, a factor of {self.amplification:.3g}."
+        )
+
+
+def shuffle_conditions(*, local_epsilon: float, n: int) -> tuple[str, ...]:
+    """What must hold outside of the mathematics for the bound to be true."""
+    return (
+        f"each report leaves its client through a randomizer that is {local_epsilon:g}-LDP (pure) "
+        "for replacing the client's whole input",
+        f"the batch holds {n} reports of clients that follow the protocol; "
+        "a client that colludes with the analyser does not count",
+        "reports are permuted uniformly and carry nothing else: no identity, order, time or size",
+        "shuffler and analyser do not collude",
+        "neighbours differ by the replacement of one client's input",
+    )
+
+
+def check_shuffle_delta(delta: float, *, n: int, force: bool) -> float:
+    """Refuse a delta that would allow one client in the batch to be exposed outright."""
+    check_delta(delta)
+    if delta < SMALLEST_DELTA:
+        raise TacitError(
+            f"delta must be at least {SMALLEST_DELTA:g}, got {delta!r}; "
+            "smaller values cannot be computed reliably."
+        )
+    if delta >= 1.0 / n and not force:
+        raise TacitError(
+            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: it would allow publishing one "
+            "client's data outright; choose a smaller delta, or force it to see the number."
+        )
+    return float(delta)
+
+
+def shuffle_delta(*, local_epsilon: float, n: int, central_epsilon: float) -> float:
+    """An upper bound of delta at `central_epsilon` for one shuffled batch of n reports."""
+    check_epsilon(local_epsilon, name="local_epsilon")
+    check_at_least(n, 1, name="n")
+    if not 0.0 <= central_epsilon < math.inf:
+        raise TacitError(f"central_epsilon must be finite and at least 0, got {central_epsilon!r}.")
+    guess, arguments = 1e-6, {"local_epsilon": float(local_epsilon), "n": int(n)}
+    # The first value only says where to look closely; both are bounds.
+    for _ in range(2):
+        found = _delta(central_epsilon, target_delta=guess, **arguments)  # type: ignore[arg-type]
+        guess = min(max(found, SMALLEST_DELTA), 0.5)
+    return found
+
+
+def _delta(central_epsilon: float, *, local_epsilon: float, n: int, target_delta: float) -> float:
+    epsilons = np.array([central_epsilon], dtype=np.float64)
+    bound = clones_delta(
+        epsilons=epsilons, local_epsilon=local_epsilon, n=n, target_delta=target_delta
+    )
+    return float(bound[0])
+
+
+def shuffle_epsilon(
+    *, local_epsilon: float, n: int, delta: float, force: bool = False
+) -> ShuffleBound:
+    """The central epsilon of n shuffled reports, each `local_epsilon`-LDP, at `delta`.
+
+    Guarantee: an upper bound, never above `local_epsilon`; see `ShuffleBound`.
+    """
+    check_epsilon(local_epsilon, name="local_epsilon")
+    check_at_least(n, 1, name="n")
+    check_shuffle_delta(delta, n=n, force=force)
+    # Shuffling is post-processing, so the local epsilon always holds too.
+    low, high = local_epsilon * 1e-9, float(local_epsilon)
+    while high - low > 1e-9 * high:
+        middle = math.sqrt(low * high)
+        if _delta(middle, local_epsilon=local_epsilon, n=n, target_delta=delta) <= delta:
+            high = middle
+        else:
+            low = middle
+    return _bound(high, local_epsilon=local_epsilon, n=n, delta=delta, theorem=NUMERICAL)
+
+
+def _bound(
+    central_epsilon: float, *, local_epsilon: float, n: int, delta: float, theorem: str
+) -> ShuffleBound:
+    return ShuffleBound(
+        central_epsilon=central_epsilon,
+        delta=float(delta),
+        local_epsilon=float(local_epsilon),
+        n=int(n),
+        theorem=theorem if n <= LARGEST_N else f"{theorem}, with n counted as {LARGEST_N}",
+        conditions=shuffle_conditions(local_epsilon=local_epsilon, n=n),
+    )
+
+
+def closed_form_limit(*, n: int, delta: float) -> float:
+    """The largest local epsilon for which the closed form holds; may be negative."""
+    return math.log(n / (16.0 * math.log(4.0 / delta)))
+
+
+def closed_form_epsilon(
+    *, local_epsilon: float, n: int, delta: float, force: bool = False
+) -> ShuffleBound:
+    """The closed form of the clones bound; looser, and refused outside of its condition."""
+    check_epsilon(local_epsilon, name="local_epsilon")
+    check_at_least(n, 1, name="n")
+    check_shuffle_delta(delta, n=n, force=force)
+    limit = closed_form_limit(n=n, delta=delta)
+    if local_epsilon > limit:
+        raise TacitError(
+            f"the closed form needs local_epsilon <= ln(n / (16 ln(4/delta))) = {limit:.4g}, got "
+            f"{local_epsilon:g}; use the numerical bound, which always holds."
+        )
+    e = math.exp(local_epsilon)
+    spread = 8.0 * math.sqrt(e * math.log(4.0 / delta) / n) + 8.0 * e / n
+    central = math.log1p((e - 1.0) / (e + 1.0) * spread) * (1.0 + 1e-12)
+    return _bound(
+        min(central, float(local_epsilon)),
+        local_epsilon=local_epsilon,
+        n=n,
+        delta=delta,
+        theorem=f"{CLOSED_FORM}, valid for local_epsilon <= {limit:.4g}",
+    )
+
+
+def calibrate_one_round(*, central_epsilon: float, n: int, delta: float) -> float:
+    """The largest local epsilon whose single shuffled batch stays within `central_epsilon`."""
+    # A report that is central_epsilon-LDP needs no shuffler, so this much is always allowed.
+    low, high = central_epsilon, central_epsilon + math.log(n) + 1.0
+    while high - low > 1e-7 * high:
+        middle = 0.5 * (low + high)
+        bound = _delta(central_epsilon, local_epsilon=middle, n=n, target_delta=delta)
+        low, high = (middle, high) if bound <= delta else (low, middle)
+    # The search above and the account below round differently: step back until they agree.
+    while low > central_epsilon:
+        account = shuffle_epsilon(local_epsilon=low, n=n, delta=delta, force=True)
+        if account.central_epsilon <= central_epsilon:
+            return low
+        low = max(central_epsilon, low * (1.0 - 1e-7))
+    return low
