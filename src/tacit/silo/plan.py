@@ -48,7 +48,8 @@ class Terms:
 
     `params` belong to the program (quality, classifier, counts of candidates and shapelets, ...)
     and hold plain values only. `classes` and `series_length` may be left open: then they follow
-    from what the parties announce. `fraction_bits` is the engine's fixed-point precision.
+    from what the parties announce. `fraction_bits` is the engine's fixed-point precision. A
+    parameter that is None is dropped: TOML cannot hold it, and the plan must read back equal.
     """
 
     program: str
@@ -61,6 +62,8 @@ class Terms:
 
     def __post_init__(self) -> None:
         _check_parties(self.parties, self.protocol)
+        kept = {key: value for key, value in self.params.items() if value is not None}
+        object.__setattr__(self, "params", kept)
         canonical(asdict(self))
 
     def to_dict(self) -> dict[str, Any]:

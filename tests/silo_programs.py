@@ -1,0 +1,88 @@
+"""Small protocol programs for tests of the engine; parties import them by path."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from tacit.silo.plan import Plan
+from tacit.silo.session import LocalInputs, ProgramResult, Session
+
+SCALE = 2**16
+
+
+def minimum_distances(series: Any, shapelets: Any, *, n_windows: int) -> Any:
+    """Integer squared distances of every series to every shapelet, the least over windows."""
+    length = shapelets.shape[1]
+    windows = jnp.stack([series[:, i : i + length] for i in range(n_windows)], axis=1)
+    cross = jnp.einsum("nwl,kl->nkw", windows, shapelets)
+    own = jnp.sum(windows**2, axis=2)[:, None, :]
+    return jnp.min(own - 2 * cross, axis=2) + jnp.sum(shapelets**2, axis=1)
+
+
+def join(*parts: Any) -> Any:
+    return jnp.concatenate(parts, axis=0)
+
+
+def encode(X: Any) -> Any:
+    return np.round(X[:, 0] * SCALE).astype(np.int64)
+
+
+def share_all(session: Session, inputs: LocalInputs, plan: Plan) -> list[Any]:
+    return [
+        session.share(
+            f"series of {plan.parties[rank]}",
+            encode(inputs.X) if rank == session.rank else None,
+            owner=rank,
+            shape=(plan.counts[rank], plan.series_length),
+            limit=100 * SCALE,
+        )
+        for rank in range(session.n_parties)
+    ]
+
+
+def distances_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """All distances to the first `k` starts of P0's series, opened to P0."""
+    k, length = plan.params["k"], plan.params["length"]
+    candidates = encode(inputs.X)[:k, :length] if session.rank == 0 else None
+    shapelets = session.share("shapelets", candidates, owner=0, shape=(k, length))
+    everything = session.run(join, *share_all(session, inputs, plan))
+    static = {"n_windows": plan.series_length - length + 1}
+    for step in range(plan.params.get("repeats", 1)):
+        session.progress(step, plan.params.get("repeats", 1), "distances")
+        distances = session.run(minimum_distances, everything, shapelets, static=static)
+    stop = session.announce(7 if session.rank == 0 else None, what="the number seven")
+    found = session.reveal(distances, to=0, what="distances")
+    return ProgramResult(
+        arrays={} if found is None else {"distances": found},
+        info={"stop": stop, "rank": session.rank},
+    )
+
+
+def slow_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """Long enough to be killed or frozen in the middle: it says when it is there."""
+    shared = share_all(session, inputs, plan)
+    everything = session.run(join, *shared)
+    for step in range(600):
+        session.progress(step, 600, "working")
+        everything = session.run(double, everything)
+        time.sleep(0.05)
+    session.reveal(everything, to=0, what="everything")
+    return ProgramResult()
+
+
+def double(x: Any) -> Any:
+    return jnp.minimum(x, x * 2)
+
+
+def sort_rows(x: Any) -> Any:
+    return jnp.sort(x, axis=1)
+
+
+def sorting_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """Uses an operation that opens comparisons: must be refused."""
+    session.run(sort_rows, *share_all(session, inputs, plan)[:1])
+    return ProgramResult()
