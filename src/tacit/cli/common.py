@@ -29,9 +29,6 @@ SeedOption = Annotated[
         "--seed", min=0, help="Seed of splits, weights and batches; noise is never seeded."
     ),
 ]
-VerboseFlag = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show details on standard error.")
-]
 DataOption = Annotated[
     str,
     typer.Option("--data", help="Data set name (see 'tacit data list') or path of a file."),
