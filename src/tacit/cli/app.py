@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit._version import VERSION
-from tacit.cli import data
+from tacit.cli import audit, data
 from tacit.cli.common import new_app
 from tacit.errors import TacitError
 
@@ -22,6 +23,7 @@ app = new_app(
 train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
 
 app.add_typer(data.app, name="data")
+app.command("audit")(audit.audit_command)
 
 
 # Typer used to sit on click and now carries its own copy of it; its public BadParameter leads to
@@ -42,6 +44,10 @@ def _root(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Log to standard error, and say what led to errors."),
+    ] = False,
 ) -> None:
     """Options before the command."""
 
@@ -49,8 +55,11 @@ def _root(
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; never let a traceback out for bad input."""
     command = typer.main.get_command(app)
+    verbose, words = _without_verbose(arguments)
+    if verbose:
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
     try:
-        code = command.main(args=list(arguments), prog_name="tacit", standalone_mode=False)
+        code = command.main(args=words, prog_name="tacit", standalone_mode=False)
     except typer.Exit as stop:
         return stop.exit_code
     except _UsageError as error:
@@ -62,13 +71,24 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return 0
     except TacitError as error:
-        return _refuse(str(error))
+        return _refuse(str(error), cause=error.__cause__ if verbose else None)
     return code if isinstance(code, int) else 0
 
 
-def _refuse(sentence: str, *, code: int = 2) -> int:
+def _without_verbose(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """`--verbose` may stand anywhere before a bare `--`, not only before the command."""
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    kept = [word for word in words[:end] if word not in ("--verbose", "-v")]
+    return len(kept) < end, kept + words[end:]
+
+
+def _refuse(sentence: str, *, code: int = 2, cause: BaseException | None = None) -> int:
     one_line = " ".join(sentence.split())
     sys.stderr.write(f"tacit: {one_line}\n")
+    while cause is not None:
+        sys.stderr.write(f"  because {type(cause).__name__}: {cause}\n")
+        cause = cause.__cause__
     return code
 
 

@@ -1,0 +1,154 @@
+"""The audit: search a worst-case pair, learn a test on half of the runs, evaluate on the rest.
+
+What is learned never sees the runs it is evaluated on, so the bound holds with the stated
+confidence whatever the search and the learning did.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit.bounds import Claim, proportion_above, proportion_below
+from tacit.audit.statistic import Detector, learn_detector
+from tacit.errors import TacitError, check_at_least
+from tacit.progress import Progress, silent
+
+Floats = NDArray[np.float64]
+Input = Any  # a number, a symbol or a series: only the mechanism looks at it
+
+_CHUNK = 2**22  # numbers held at a time
+_LEARN_AT_MOST = 2**24  # numbers a test is learned from
+SMALLEST_AUDIT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A mechanism to audit: its claim, how to run it, and pairs of inputs to try.
+
+    `run(x, count)` returns `count` independent outputs on x, of shape (count,) or (count, d).
+    """
+
+    name: str
+    claim: Claim
+    run: Callable[[Input, int], NDArray[Any]]
+    pairs: Sequence[tuple[Input, Input]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """`verdict` is "refuted" if the claim is below what the runs prove, else "consistent"."""
+
+    mechanism: str
+    claimed_epsilon: float
+    delta: float
+    lower_bound: float
+    confidence: float
+    trials: int
+    verdict: Literal["consistent", "refuted"]
+    tpr: float
+    fpr: float
+    n_pairs: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def audit(
+    audited: Audited,
+    *,
+    trials: int = 1_000_000,
+    confidence: float = 0.999999,
+    progress: Progress = silent,
+) -> AuditResult:
+    """Bound epsilon from below with about `trials` runs.
+
+    A quarter of the runs searches the pair, a quarter learns the test, and half is counted. A
+    sound mechanism is refuted with probability at most 1 - `confidence`.
+    """
+    check_at_least(trials, SMALLEST_AUDIT, name="trials")
+    if not 0.5 <= confidence < 1.0:
+        raise TacitError(f"confidence must lie in [0.5, 1), got {confidence!r}; try 0.999.")
+    if not audited.pairs:
+        raise TacitError(f"{audited.name} offers no pair of inputs to tell apart.")
+    started = time.perf_counter()
+    false_alarm = (1.0 - confidence) / 2.0  # one half for each of the two proportions
+    each = trials // 4
+    pair = search_pair(audited, runs=trials // 4, progress=progress)
+    progress(1, 3, "learning a test")
+    detector = _learn(audited, pair, runs=trials // 8, false_alarm=false_alarm)
+    progress(2, 3, "counting")
+    positive, negative = pair[::-1] if detector.swapped else pair
+    tpr = _count(audited, positive, detector, each)
+    fpr = _count(audited, negative, detector, each)
+    progress(3, 3, "done")
+    lower = audited.claim.epsilon_for(
+        proportion_above(tpr, each, false_alarm=false_alarm),
+        proportion_below(fpr, each, false_alarm=false_alarm),
+    )
+    return AuditResult(
+        mechanism=audited.name,
+        claimed_epsilon=audited.claim.epsilon,
+        delta=audited.claim.delta,
+        lower_bound=lower,
+        confidence=confidence,
+        trials=trials,
+        verdict="refuted" if lower > audited.claim.epsilon else "consistent",
+        tpr=tpr / each,
+        fpr=fpr / each,
+        n_pairs=len(audited.pairs),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def search_pair(audited: Audited, *, runs: int, progress: Progress = silent) -> tuple[Input, Input]:
+    """The pair that looks worst: half of the runs over all pairs, half over the best four."""
+    pairs = list(audited.pairs)
+    for keep in (4, 1):
+        if len(pairs) > keep:
+            progress(0, 3, f"searching {len(pairs)} pairs")
+            each = max(200, runs // 2 // len(pairs) // 2)
+            promises = [
+                _learn(audited, pair, runs=each, false_alarm=0.05).promise for pair in pairs
+            ]
+            best = np.argsort(promises)[::-1][:keep]
+            pairs = [pairs[i] for i in best]
+    return pairs[0]
+
+
+def _learn(
+    audited: Audited, pair: tuple[Input, Input], *, runs: int, false_alarm: float
+) -> Detector:
+    first = _outputs(audited, pair[0], min(runs, 64))
+    runs = max(64, min(runs, _LEARN_AT_MOST // first.shape[1]))
+    return learn_detector(
+        _outputs(audited, pair[0], runs),
+        _outputs(audited, pair[1], runs),
+        claim=audited.claim,
+        false_alarm=false_alarm,
+    )
+
+
+def _count(audited: Audited, x: Input, detector: Detector, runs: int) -> int:
+    width = _outputs(audited, x, 1).shape[1]
+    chunk = max(1, _CHUNK // width)
+    sizes = [min(chunk, runs - start) for start in range(0, runs, chunk)]
+    return sum(detector.hits(_outputs(audited, x, size)) for size in sizes)
+
+
+def _outputs(audited: Audited, x: Input, count: int) -> Floats:
+    outputs = np.asarray(audited.run(x, count), dtype=np.float64)
+    outputs = outputs[:, None] if outputs.ndim == 1 else outputs.reshape(len(outputs), -1)
+    if len(outputs) != count or not np.all(np.isfinite(outputs)):
+        raise TacitError(
+            f"{audited.name} returned {len(outputs)} outputs for {count} runs, or one that is "
+            "not finite; a release must always be finite."
+        )
+    return outputs
