@@ -1,0 +1,75 @@
+"""`tacit attack`: break the mechanisms as published, and fail against the sound ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.common import JsonFlag, SeedOption, emit, new_app, print_table, progress_bar
+
+if TYPE_CHECKING:
+    from tacit.audit.attacks import AttackResult
+
+app = new_app("Attacks on the three published mechanisms, each also run against the sound one.")
+
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="Write a page with the figure to this .html file.")
+]
+
+
+@app.command("pidp")
+def pidp_command(
+    data: Annotated[str, typer.Option(help="Data set the shapelets are cut from.")] = "GunPoint",
+    length: Annotated[int, typer.Option(help="Shapelet length L.")] = 60,
+    runs: Annotated[int, typer.Option(help="Protocol runs for each dimension d.")] = 3,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Recover the initiator's shapelet from one run of FedST's Pi_DP, exactly.
+
+    Example: `tacit attack pidp --json`
+    """
+    from tacit.audit.attacks.pidp import attack_pidp
+
+    with progress_bar("Pi_DP") as report:
+        result = attack_pidp(data=data, length=length, runs=runs, seed=seed, progress=report)
+    _finish(result, out=out, as_json=as_json)
+
+
+def _finish(result: AttackResult, *, out: Path | None, as_json: bool) -> None:
+    plain: dict[str, Any] = result.to_dict()
+    if out is not None:
+        from tacit.report.attacks import write_attack_page
+
+        plain["report"] = write_attack_page(out, result)
+    emit(plain, as_json=as_json, render=lambda: _render(result, plain.get("report")))
+
+
+def _render(result: AttackResult, report: Path | None) -> None:
+    sound = result.sound
+    verdict = "within" if sound.within else "ABOVE"
+    rows = [
+        ("attack", result.attack),
+        ("succeeded", "yes" if result.succeeded else "no"),
+        ("rate on the published mechanism", f"{result.rate:.1%} (chance {result.chance:.3g})"),
+        (
+            "rate on the sound one",
+            f"{sound.rate:.1%}, {verdict} its bound of {sound.bound:.3g} ({sound.what})",
+        ),
+        ("seconds", f"{result.seconds:.1f}"),
+        *((key.replace("_", " "), _short(value)) for key, value in result.details.items()),
+    ]
+    if report is not None:
+        rows.append(("page", str(report)))
+    print_table(rows)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return f"{len(value)} values" if len(value) > 12 else str(value)
+    return str(value)

@@ -1,0 +1,88 @@
+"""Figures and a page for an attack: the mechanism that failed beside the one that held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import TacitError
+from tacit.report.figure import FAMILY_COLOURS, new_figure, with_guarantee
+from tacit.report.page import Promise, Table, Text, write_page
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tacit.audit.attacks import AttackResult
+
+_TITLES = {
+    "pidp": "A participant recovers the initiator's shapelet from FedST's Pi_DP",
+    "softshape": "One published DP-SoftShape release tells which series it came from",
+    "timefl": "Shuffled published DP-TimeFL reports are linked back to their clients",
+}
+_RED, _GREY, _GREEN = "#b63b3b", FAMILY_COLOURS["none"], FAMILY_COLOURS["silo"]
+
+
+def rates_figure(result: AttackResult) -> go.Figure:
+    """Success on the published mechanism, chance, success on the sound one and its bound."""
+    sound = result.sound
+    bars = [
+        ("published", result.rate, _RED),
+        ("guessing", result.chance, _GREY),
+        ("sound", sound.rate, _GREEN),
+        ("most the sound guarantee allows", sound.bound, "#9cc7ab"),
+    ]
+    figure = new_figure("How often the attack succeeds", x="", y="rate of success")
+    figure.add_bar(
+        x=[name for name, _, _ in bars],
+        y=[rate for _, rate, _ in bars],
+        marker_color=[colour for _, _, colour in bars],
+        text=[f"{rate:.1%}" if rate > 1e-4 else f"{rate:.1g}" for _, rate, _ in bars],
+    )
+    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
+    return with_guarantee(figure, result.guarantee)
+
+
+def detail_figure(result: AttackResult) -> go.Figure | None:
+    """What is special to one attack: the recovered shapelet, or the realised privacy loss."""
+    details = result.details
+    if "example" in details:
+        figure = new_figure("Secret and recovered shapelet", x="position", y="z-scored value")
+        figure.add_scatter(y=details["example"]["secret"], name="secret", line_width=6)
+        figure.add_scatter(y=details["example"]["recovered"], name="recovered", mode="markers")
+    elif "realised_losses" in details:
+        figure = new_figure("Realised privacy loss of one release", x="nats", y="pairs of series")
+        figure.add_histogram(x=details["realised_losses"], name="realised", marker_color=_RED)
+        figure.add_vline(x=details["claimed_total"], annotation_text="claimed, in total")
+    else:
+        return None
+    return with_guarantee(figure, result.guarantee)
+
+
+def write_attack_page(path: Path, result: AttackResult) -> Path:
+    """One page: rates, the attack's own figure, and all numbers."""
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise TacitError(f"{path} must end in .html; the page is written there.")
+    sound = result.sound
+    verdict = "stays within" if sound.within else "EXCEEDS"
+    blocks: list[Any] = [
+        Text(
+            f"The attack succeeds in {result.rate:.1%} of runs; guessing would in "
+            f"{result.chance:.2g}. On the sound mechanism ({sound.what}) it reaches "
+            f"{sound.rate:.1%} in {sound.runs} runs and {verdict} the bound of {sound.bound:.3g}."
+        ),
+        rates_figure(result),
+    ]
+    detail = detail_figure(result)
+    if detail is not None:
+        blocks.append(detail)
+    blocks += [Promise("The sound mechanism", sound.guarantee), _numbers(result)]
+    return write_page(path, title=_TITLES[result.attack], guarantee=result.guarantee, blocks=blocks)
+
+
+def _numbers(result: AttackResult) -> Table:
+    short = {
+        key: value
+        for key, value in result.details.items()
+        if not isinstance(value, dict) and not (isinstance(value, list) and len(value) > 20)
+    }
+    return Table(("quantity", "value"), [*short.items(), ("seconds", f"{result.seconds:.1f}")])
