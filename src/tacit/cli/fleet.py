@@ -1,0 +1,201 @@
+"""Commands that set up and run a fleet: shuffler, analyser, Flower server and nodes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, new_app, progress_bar
+
+app = new_app(
+    "Run a fleet: nodes report sealed updates, a shuffler mixes them, an analyser learns.\n\n"
+    "Try it on one machine: `tacit fleet init DIR --data GunPoint --nodes 3`, then "
+    "`tacit fleet up DIR`."
+)
+
+ConfigArgument = Annotated[Path, typer.Argument(help="The configuration that 'init' wrote.")]
+FolderArgument = Annotated[Path, typer.Argument(help="The folder that 'init' wrote.")]
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="A new folder for keys and configurations.")],
+    data: DataOption,
+    nodes: Annotated[int, typer.Option(help="How many nodes take part.")] = 3,
+    rounds: Annotated[int, typer.Option(help="How many rounds the run has.")] = 2,
+    epsilon: Annotated[float, typer.Option(help="Total epsilon per client.")] = 8.0,
+    delta: Annotated[float, typer.Option(help="Total delta per client.")] = 1e-5,
+    n_min: Annotated[
+        int | None, typer.Option(help="Fewest reports that release a round; default: all nodes.")
+    ] = None,
+    mechanism: Annotated[str, typer.Option(help="privunit or distributed.")] = "privunit",
+    kernels: Annotated[int, typer.Option(help="Random kernels in the public features.")] = 256,
+    round_seconds: Annotated[
+        float, typer.Option(help="Time for a round, counted from its first report.")
+    ] = 60.0,
+    host: Annotated[
+        str, typer.Option(help="Host name or address of all three services.")
+    ] = "127.0.0.1",
+    listen: Annotated[str, typer.Option(help="Address on which services listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="First port; services take port to port + 3.")] = 9440,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write keys, certificates, the plan and one folder per service and node.
+
+    The training series of DATA are dealt out to the nodes, for a try-out; in the field each node
+    puts its own series in place of its `data.npz` (arrays X and y).
+
+    Example: `tacit fleet init fleet --data GunPoint --nodes 3 --rounds 2 --epsilon 8 --json`
+    """
+    from tacit.data import load_dataset
+    from tacit.errors import TacitError, check_epsilon
+    from tacit.fleet.deploy import Hosts, Wishes, set_up
+
+    check_epsilon(round_seconds, name="--round-seconds")
+    wishes = Wishes(
+        n_nodes=nodes,
+        rounds=rounds,
+        epsilon=epsilon,
+        delta=delta,
+        n_min=nodes if n_min is None else n_min,
+        mechanism=mechanism,
+        round_seconds=round_seconds,
+        n_kernels=kernels,
+    )
+    hosts = Hosts(server=host, shuffler=host, analyser=host, listen=listen, port=port)
+    try:
+        fleet = set_up(folder, load_dataset(data), wishes, hosts, seed=seed)
+    except OSError as error:
+        raise TacitError(f"cannot write to {folder}: {error.strerror}.") from error
+    emit({"folder": folder, **_described(fleet)}, as_json=as_json)
+
+
+@app.command()
+def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
+    """Run the shuffler until it is stopped; it keeps reports in memory only.
+
+    Example: `tacit fleet shuffler fleet/shuffler/shuffler.toml`
+    """
+    from tacit.fleet.plan_file import ShufflerConfig, read_config
+    from tacit.fleet.processes import run_shuffler
+
+    found = read_config(config, ShufflerConfig)
+    _announce("shuffler", {"port": found.port}, as_json=as_json)
+    run_shuffler(config)
+
+
+@app.command()
+def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
+    """Run the analyser until it is stopped; after a crash it first finishes what was begun.
+
+    Example: `tacit fleet analyser fleet/analyser/analyser.toml`
+    """
+    from tacit.fleet.plan_file import AnalyserConfig, read_config
+    from tacit.fleet.processes import run_analyser
+
+    found = read_config(config, AnalyserConfig)
+    ports = {"ingest_port": found.ingest_port, "public_port": found.public_port}
+    _announce("analyser", ports, as_json=as_json)
+    run_analyser(config)
+
+
+@app.command()
+def node(config: ConfigArgument, as_json: JsonFlag = False) -> None:
+    """Run one node (Flower's SuperNode) until it is stopped.
+
+    Example: `tacit fleet node fleet/nodes/node-1/node.toml`
+    """
+    from tacit.fleet.plan_file import NodeConfig, read_config
+    from tacit.fleet.processes import run_node
+
+    found = read_config(config, NodeConfig)
+    _announce("node", {"name": found.name}, as_json=as_json)
+    run_node(config)
+
+
+@app.command()
+def server(
+    config: ConfigArgument,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the analyser's checkpoint.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the Flower server and drive the rounds until the run is finished.
+
+    Example: `tacit fleet server fleet/server/server.toml --json`
+    """
+    from tacit.fleet.processes import run_server
+
+    with progress_bar("rounds") as progress:
+        result = run_server(config, resume=resume, progress=progress)
+    emit(result, as_json=as_json)
+
+
+@app.command()
+def status(folder: FolderArgument, as_json: JsonFlag = False) -> None:
+    """Ask shuffler and analyser where the run stands and what was spent.
+
+    FOLDER is the one that 'init' wrote, or its `server` folder.
+
+    Example: `tacit fleet status fleet --json`
+    """
+    from tacit.fleet.plan_file import ServerConfig, read_config
+    from tacit.fleet.processes import analyser_status, shuffler_status
+
+    inner = folder / "server" / "server.toml"
+    config = read_config(inner if inner.exists() else folder / "server.toml", ServerConfig)
+    result = {**analyser_status(config), "shuffler": shuffler_status(config)}
+    emit(result, as_json=as_json)
+
+
+@app.command()
+def up(
+    folder: FolderArgument,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the analyser's checkpoint.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the whole fleet on this machine until the run is finished: a try-out.
+
+    Example: `tacit fleet up fleet --json`
+    """
+    from tacit.fleet.local_fleet import run_whole_fleet
+
+    with progress_bar("rounds") as progress:
+        result = run_whole_fleet(folder, resume=resume, progress=progress)
+    emit(result, as_json=as_json)
+
+
+def _announce(part: str, details: dict[str, Any], *, as_json: bool) -> None:
+    """Say what starts, in one JSON object or one line; what follows goes to standard error."""
+    import sys
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    text = ", ".join(f"{key} {value}" for key, value in details.items())
+    emit(
+        {"part": part, **details},
+        as_json=as_json,
+        render=lambda: typer.echo(f"{part}: {text}; stop with Ctrl-C", err=True),
+    )
+    sys.stdout.flush()
+
+
+def _described(fleet: Any) -> dict[str, Any]:
+    plan = fleet.plan
+    local = getattr(plan.settings, "local_epsilon", None)
+    return {
+        "run": fleet.run,
+        "rounds": plan.n_rounds,
+        "n_min": plan.n_min,
+        "mechanism": plan.mechanism,
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "local_epsilon": local,
+    }

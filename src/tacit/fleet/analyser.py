@@ -1,0 +1,303 @@
+"""The analyser: opens shuffled batches, debits its ledger, and only then moves the model.
+
+It holds the private key and sees no identity: batches come from the shuffler alone, permuted, with
+nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
+between any two of them is made good at the next start without spending twice or forgetting:
+
+1. the sealed batch is written to disk (nothing is opened before it is on disk);
+2. it is opened; what does not open, repeats or lies outside the randomizer's range is left out;
+3. the ledger is debited for the number of reports really received, once per batch;
+4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.errors import BudgetExceeded, BundleError, TacitError
+from tacit.fleet.checkpoint import Checkpoint, RoundRecord
+from tacit.fleet.keys import write_atomic, write_secret
+from tacit.fleet.seal import Opener, sealed_size
+from tacit.fleet.shuffler import Batch, Refused
+from tacit.guarantee import DpGuarantee, round_up
+from tacit.ledger import Ledger
+
+_LOG = logging.getLogger("tacit.fleet")
+_LEAST = 1e-12  # a debit must be above 0, even where a round adds next to nothing
+
+
+class Rule(Protocol):
+    """How messages become a model: everything about learning that the analyser must know."""
+
+    @property
+    def message_bytes(self) -> int:
+        """The size of one opened message."""
+        ...
+
+    @property
+    def messages_per_node(self) -> int:
+        """How many messages make one node's report."""
+        ...
+
+    def initial(self) -> bytes:
+        """The model before the first round."""
+        ...
+
+    def check(self, message: bytes) -> None:
+        """Raise TacitError if no honest node could have sent the message."""
+        ...
+
+    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+        """The next model from one round's messages, all of them checked."""
+        ...
+
+    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+        """What protects a client that took part in rounds with these numbers of reports."""
+        ...
+
+
+@dataclass(kw_only=True)
+class Analyser:
+    """One run's analyser over a folder that holds its checkpoint, inbox and ledger.
+
+    Guarantee: what leaves (the model) is, per client, under replacement of all that client's
+    data, as private as `guarantee()` says; it is debited before it leaves.
+    Assumes: see the guarantee's own list; the folder's disk keeps what it acknowledged.
+    Composes: over rounds numerically (PLD of the shuffled rounds), or as the plain sum of the
+    local epsilons where that is smaller, which is the case for few nodes.
+    Not covered: a disk restored from an old copy; keep the ledger's anchor elsewhere.
+    """
+
+    run: str
+    rounds: int
+    n_min: int
+    epsilon: float
+    delta: float
+    private_key: bytes
+    rule: Rule
+    folder: Path
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._opener = Opener(self.private_key, run=self.run)
+        self._ledger = Ledger.open(
+            self.folder / "ledger.db", budget_epsilon=self.epsilon, budget_delta=self.delta
+        )
+        self._checkpoint = self._load()
+        with self._lock:
+            self._recover()
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The state on disk."""
+        return self._checkpoint
+
+    @property
+    def finished(self) -> bool:
+        """Whether no further round will be taken."""
+        return self._checkpoint.next_round > self.rounds or self._checkpoint.stopped is not None
+
+    def receive(self, batch: Batch) -> None:
+        """Take one batch through the four steps; a batch that is already in is not taken twice."""
+        with self._lock:
+            if any(record.batch_id == batch.batch_id for record in self._checkpoint.history):
+                return
+            self._check(batch)
+            self._write_inbox(batch)
+            self._process(batch)
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands, with nothing in it that is not public."""
+        now = self._checkpoint
+        guarantee = self.guarantee()
+        return {
+            "run": self.run,
+            "round": now.next_round,
+            "rounds": self.rounds,
+            "finished": self.finished,
+            "stopped": now.stopped,
+            "history": [asdict(record) for record in now.history],
+            "spent": self._ledger.spent().to_dict(),
+            "guarantee": None if guarantee is None else guarantee.to_dict(),
+        }
+
+    def guarantee(self) -> DpGuarantee | None:
+        """What protects every client over all batches opened so far; None before the first."""
+        return self.rule.spent([n for n in self._counts() if n])
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    def _load(self) -> Checkpoint:
+        path = self.folder / "checkpoint.npz"
+        if path.exists():
+            return Checkpoint.read(path, run=self.run)
+        if any(entry.subject for entry in self._ledger.entries()):
+            raise BundleError(
+                f"{self.folder} holds a ledger with debits but no checkpoint; restore the "
+                "checkpoint, because starting anew would spend the budget again."
+            )
+        first = Checkpoint(model=self.rule.initial())
+        # Written before the first debit, so that debits without a checkpoint are always a loss.
+        write_atomic(path, first.to_bytes(self.run))
+        return first
+
+    def _check(self, batch: Batch) -> None:
+        if batch.run != self.run:
+            raise Refused("wrong-run", f"this analyser serves run {self.run}, not {batch.run}.")
+        if self.finished:
+            raise Refused("finished", "the run is finished; no further batch is taken.")
+        if batch.round_number != self._checkpoint.next_round:
+            raise Refused(
+                "wrong-round",
+                f"round {self._checkpoint.next_round} is next, not {batch.round_number}.",
+            )
+        size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
+        if not batch.messages or len(batch.messages) % size:
+            raise Refused("wrong-size", f"a batch holds {size} bytes for every node that reports.")
+
+    @property
+    def _inbox(self) -> Path:
+        return self.folder / "inbox.npz"
+
+    def _write_inbox(self, batch: Batch) -> None:
+        out = BytesIO()
+        messages = np.frombuffer(batch.messages, dtype=np.uint8)
+        meta = json.dumps({k: v for k, v in asdict(batch).items() if k != "messages"})
+        np.savez(out, messages=messages, meta=np.frombuffer(meta.encode(), dtype=np.uint8))
+        write_secret(self._inbox, out.getvalue())
+
+    def _recover(self) -> None:
+        """Finish what a crash interrupted; the inbox is whole, because it came by a rename."""
+        if not self._inbox.exists():
+            return
+        with np.load(BytesIO(self._inbox.read_bytes()), allow_pickle=False) as arrays:
+            meta = json.loads(arrays["meta"].tobytes())
+            batch = Batch(**meta, messages=arrays["messages"].tobytes())
+        if batch.round_number == self._checkpoint.next_round:
+            self._process(batch)
+        self._inbox.unlink(missing_ok=True)
+
+    def _process(self, batch: Batch) -> None:
+        now = self._checkpoint
+        unaffordable = self._unaffordable(batch)
+        if unaffordable is not None:
+            self._save(replace(now, stopped=unaffordable))
+            return
+        messages, left_out = self._opened(batch)
+        n = len(messages) // self.rule.messages_per_node
+        stopped = self._debit(batch, n)
+        released = stopped is None and n >= self.n_min
+        model = self._updated(messages) if released else None
+        record = RoundRecord(
+            round_number=batch.round_number,
+            batch_id=batch.batch_id,
+            n=n,
+            left_out=left_out,
+            released=model is not None,
+            epsilon=self._total([*self._counts(), n])[0],
+        )
+        self._save(
+            replace(
+                now,
+                model=now.model if model is None else model,
+                # A round whose reports were seen is over even if too few of them were good:
+                # asking for them again would show the analyser what changed between two batches.
+                next_round=now.next_round + 1,
+                history=(*now.history, record),
+                stopped=stopped,
+            )
+        )
+
+    def _updated(self, messages: list[bytes]) -> bytes | None:
+        try:
+            return self.rule.update(self._checkpoint.model, messages)
+        except TacitError as error:
+            _LOG.warning("the round is paid for but not released: %s", error)
+            return None
+
+    def _unaffordable(self, batch: Batch) -> str | None:
+        """Why the batch is dropped unopened: even if every report were good, it costs too much."""
+        size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
+        n = len(batch.messages) // size
+        epsilon, _ = self._total([*self._counts(), n])
+        if epsilon <= self.epsilon or self._debited(batch):
+            return None
+        return (
+            f"round {batch.round_number} with {n} reports would bring epsilon to "
+            f"{round_up(epsilon)}, past the plan's {self.epsilon:g}; the batch was not opened."
+        )
+
+    def _opened(self, batch: Batch) -> tuple[list[bytes], int]:
+        """The good messages, each once, and how many were left out."""
+        good: list[bytes] = []
+        seen: set[bytes] = set()
+        for sealed in _split(batch.messages, sealed_size(self.rule.message_bytes)):
+            message = self._opener.open(sealed, round_number=batch.round_number)
+            if message is not None and sealed not in seen and self._is_good(message):
+                good.append(message)
+            seen.add(sealed)
+        return good, len(batch.messages) // sealed_size(self.rule.message_bytes) - len(good)
+
+    def _is_good(self, message: bytes) -> bool:
+        try:
+            self.rule.check(message)
+        except TacitError:
+            return False
+        return True
+
+    def _debit(self, batch: Batch, n: int) -> str | None:
+        """Debit what this batch adds to the composed total; why the run must stop, or None."""
+        if n == 0 or self._debited(batch):
+            return None
+        old, new = self._total(self._counts()), self._total([*self._counts(), n])
+        added = DpGuarantee(
+            epsilon=max(new[0] - old[0], _LEAST),
+            delta=max(new[1] - self._ledger.spent().delta, 0.0),
+            model="shuffle" if new[1] else "local",
+            unit="client",
+            assumptions=("an increment: the entries of a run add up to its composed total",),
+        )
+        purpose = f"fleet run {self.run} round {batch.round_number} batch {batch.batch_id} n={n}"
+        try:
+            self._ledger.debit(
+                subject=f"every client of run {self.run}",
+                guarantee=added,
+                purpose=purpose,
+                subject_kind="client",
+            )
+        except BudgetExceeded as error:
+            return f"round {batch.round_number} with {n} reports was not released: {error}"
+        return None
+
+    def _debited(self, batch: Batch) -> bool:
+        mark = f" batch {batch.batch_id} "
+        return any(mark in entry.purpose for entry in self._ledger.entries())
+
+    def _counts(self) -> list[int]:
+        return [record.n for record in self._checkpoint.history]
+
+    def _total(self, counts: Sequence[int]) -> tuple[float, float]:
+        guarantee = self.rule.spent([n for n in counts if n])
+        return (0.0, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        write_atomic(self.folder / "checkpoint.npz", checkpoint.to_bytes(self.run))
+        self._checkpoint = checkpoint
+        self._inbox.unlink(missing_ok=True)
+
+
+def _split(messages: bytes, size: int) -> Iterator[bytes]:
+    for start in range(0, len(messages), size):
+        yield messages[start : start + size]

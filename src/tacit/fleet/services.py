@@ -1,0 +1,276 @@
+"""The two services behind HTTPS: the shuffler for nodes, the analyser for the shuffler.
+
+The analyser listens twice. On one port it takes batches, and there TLS itself demands the
+shuffler's certificate, pinned, so that nobody else gets as far as a request. On the other it
+publishes the model and the status, which are the protected output, to whoever asks. Neither
+service keeps an access log: who asked when is nobody's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from tacit.errors import TacitError
+from tacit.fleet.analyser import Analyser
+from tacit.fleet.plan_file import AnalyserConfig, ShufflerConfig
+from tacit.fleet.shuffler import Batch, Refused, Shuffler
+
+_LOG = logging.getLogger("tacit.fleet")
+_TICK_SECONDS = 0.1
+_RETRY_SECONDS = 0.5
+_TIMEOUT_SECONDS = 30.0
+_STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503}
+
+
+def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
+    """The shuffler's side towards the nodes, with the courier running behind it."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(courier.run(shuffler))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    app = _bare_app(lifespan)
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        return {
+            "run": shuffler.run,
+            "round": shuffler.round_number,
+            "received": shuffler.received,
+            "n_min": shuffler.n_min,
+            "dropped": shuffler.dropped,
+        }
+
+    @app.post("/v1/reports/{run}/{round_number}")
+    async def report(run: str, round_number: int, request: Request) -> dict[str, Any]:
+        body = await read_exactly(request, shuffler.body_bytes)
+        shuffler.accept(
+            node=request.headers.get("x-tacit-node", ""),
+            token=request.headers.get("x-tacit-token", ""),
+            run=run,
+            round_number=round_number,
+            body=body,
+        )
+        return {"accepted": True, "round": round_number}
+
+    return app
+
+
+class Courier:
+    """Carries batches to the analyser and learns from it which round is open."""
+
+    def __init__(self, *, url: str, tls: ssl.SSLContext) -> None:
+        self._url = url
+        self._tls = tls
+
+    async def run(self, shuffler: Shuffler) -> None:
+        """Ask for the round, wait until it is due, deliver, and so on until cancelled."""
+        async with httpx.AsyncClient(
+            base_url=self._url, verify=self._tls, timeout=_TIMEOUT_SECONDS
+        ) as client:
+            answer = await self._until_answered(client.build_request("GET", "/v1/status"), client)
+            shuffler.open_round(_open_round(answer))
+            while True:
+                await asyncio.sleep(_TICK_SECONDS)
+                if shuffler.round_number is None or not shuffler.due():
+                    continue
+                batch = shuffler.release()
+                if batch is None:
+                    _LOG.warning("too few reports came in time; they were dropped, the round stays")
+                    continue
+                answer = await self._until_answered(_batch_request(client, batch), client)
+                _LOG.info("forwarded a batch of %d", batch.n_nodes)
+                shuffler.open_round(_open_round(answer))
+
+    async def _until_answered(
+        self, request: httpx.Request, client: httpx.AsyncClient
+    ) -> dict[str, Any]:
+        """The analyser's answer; while it is away the batch waits here, in memory."""
+        while True:
+            try:
+                response = await client.send(request)
+                if response.status_code < 500:
+                    answer: dict[str, Any] = response.json()
+                    return answer
+            except (httpx.TransportError, ValueError) as error:
+                _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _batch_request(client: httpx.AsyncClient, batch: Batch) -> httpx.Request:
+    return client.build_request(
+        "POST",
+        f"/v1/batches/{batch.run}/{batch.round_number}",
+        params={"batch_id": batch.batch_id, "n_nodes": batch.n_nodes},
+        content=batch.messages,
+        headers={"content-type": "application/octet-stream"},
+    )
+
+
+def _open_round(answer: dict[str, Any]) -> int | None:
+    # Also the body of a refusal carries the analyser's round, so that a restart cannot get stuck.
+    return None if answer.get("finished", True) else int(answer["round"])
+
+
+def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
+    """The analyser's side towards the shuffler; TLS has already made sure that it is the one."""
+    app = _bare_app(None)
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        return _where(analyser)
+
+    @app.post("/v1/batches/{run}/{round_number}")
+    async def batch(
+        run: str, round_number: int, batch_id: str, n_nodes: int, request: Request
+    ) -> Any:
+        messages = await read_at_most(request, max_bytes)
+        taken = Batch(
+            run=run,
+            round_number=round_number,
+            batch_id=batch_id,
+            n_nodes=n_nodes,
+            messages=messages,
+        )
+        try:
+            await run_in_threadpool(analyser.receive, taken)
+        except Refused as refused:
+            _LOG.warning("batch refused: %s", refused)
+            return JSONResponse({"refused": str(refused), **_where(analyser)}, status_code=409)
+        return _where(analyser)
+
+    return app
+
+
+def analyser_public_app(analyser: Analyser) -> FastAPI:
+    """What the analyser publishes: the status with its guarantee, and the model."""
+    app = _bare_app(None)
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        return await run_in_threadpool(analyser.status)
+
+    @app.get("/v1/model")
+    async def model() -> Response:
+        now = analyser.checkpoint
+        return Response(
+            now.model,
+            media_type="application/octet-stream",
+            headers={"x-tacit-round": str(now.next_round), "x-tacit-run": analyser.run},
+        )
+
+    return app
+
+
+def _where(analyser: Analyser) -> dict[str, Any]:
+    return {"round": analyser.checkpoint.next_round, "finished": analyser.finished}
+
+
+def _bare_app(lifespan: Any) -> FastAPI:
+    """No documentation pages, and every refusal as one sentence with its code."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> JSONResponse:
+        body = {"refused": str(error), "code": error.code}
+        return JSONResponse(body, status_code=_STATUS_OF.get(error.code, 409))
+
+    return app
+
+
+async def read_exactly(request: Request, size: int) -> bytes:
+    """The body if it has exactly `size` bytes; refused before more than that is read."""
+    body = await read_at_most(request, size)
+    if len(body) != size:
+        raise Refused(
+            "wrong-size", f"a sealed report has {size} bytes here, got {len(body)}; use the plan."
+        )
+    return body
+
+
+async def read_at_most(request: Request, size: int) -> bytes:
+    """The body if it has at most `size` bytes; refused before more than that is held."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > size:
+        raise Refused("wrong-size", f"a body has at most {size} bytes here, got {declared}.")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > size:
+            raise Refused("wrong-size", f"a body has at most {size} bytes here, got more.")
+    return bytes(body)
+
+
+def serve(servers: Sequence[uvicorn.Server]) -> None:
+    """Run until stopped by a signal; all servers share one loop and stop together."""
+
+    async def all_of_them() -> None:
+        tasks = [asyncio.create_task(server.serve()) for server in servers]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*tasks)
+
+    try:
+        asyncio.run(all_of_them())
+    except SystemExit as error:
+        raise TacitError(
+            "the service could not listen; choose another host or port in its configuration."
+        ) from error
+
+
+def shuffler_servers(config: ShufflerConfig, shuffler: Shuffler) -> list[uvicorn.Server]:
+    """The shuffler's one server, with its client certificate for the analyser."""
+    tls = ssl.create_default_context(cafile=str(config.authority))
+    tls.load_cert_chain(config.client_certificate, config.client_key)
+    app = shuffler_app(shuffler, Courier(url=config.analyser_url, tls=tls))
+    return [_server(app, config, port=config.port)]
+
+
+def analyser_servers(
+    config: AnalyserConfig, analyser: Analyser, *, max_bytes: int
+) -> list[uvicorn.Server]:
+    """The analyser's two servers: batches from the shuffler alone, and the public side."""
+    ingest = _server(
+        analyser_ingest_app(analyser, max_bytes=max_bytes),
+        config,
+        port=config.ingest_port,
+        ssl_ca_certs=str(config.shuffler_certificate),
+        ssl_cert_reqs=ssl.CERT_REQUIRED,
+    )
+    return [ingest, _server(analyser_public_app(analyser), config, port=config.public_port)]
+
+
+def _server(
+    app: FastAPI, config: ShufflerConfig | AnalyserConfig, *, port: int, **tls: Any
+) -> uvicorn.Server:
+    settings = uvicorn.Config(
+        app,
+        host=config.host,
+        port=port,
+        ssl_certfile=str(config.certificate),
+        ssl_keyfile=str(config.private_key),
+        access_log=False,
+        log_level="warning",
+        log_config=None,
+        timeout_graceful_shutdown=2,
+        **tls,
+    )
+    return uvicorn.Server(settings)

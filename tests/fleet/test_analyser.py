@@ -1,0 +1,306 @@
+"""The analyser: what counts, what is refused, and crashes at every step of a round."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import BundleError, TacitError
+from tacit.fleet import analyser as analyser_module
+from tacit.fleet.analyser import Analyser
+from tacit.fleet.seal import Sealer, new_key
+from tacit.fleet.shuffler import Batch, Refused
+from tacit.fleet.spending import composed_epsilon, fleet_guarantee
+from tacit.guarantee import DpGuarantee
+
+RUN = "run-1"
+PRIVATE, PUBLIC = new_key()
+DELTA = 1e-6
+
+
+class MeanOfPairs:
+    """A small real rule: two numbers in [-1, 1] per report, and the model walks by their mean."""
+
+    message_bytes = 16
+    messages_per_node = 1
+
+    def initial(self) -> bytes:
+        return np.zeros(2).tobytes()
+
+    def check(self, message: bytes) -> None:
+        if not np.all(np.abs(np.frombuffer(message)) <= 1.0):
+            raise TacitError("outside the range of the randomizer.")
+
+    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+        pairs = np.array([np.frombuffer(message) for message in messages])
+        return bytes((np.frombuffer(model) + pairs.mean(axis=0)).tobytes())
+
+    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+        return fleet_guarantee(received, local_epsilon=1.0, delta=DELTA)
+
+
+def model_of(analyser: Analyser) -> list[float]:
+    return np.frombuffer(analyser.checkpoint.model).tolist()
+
+
+def make(folder: Path, **changes: Any) -> Analyser:
+    settings: dict[str, Any] = {
+        "run": RUN,
+        "rounds": 3,
+        "n_min": 2,
+        "epsilon": 3.0,
+        "delta": DELTA,
+        "private_key": PRIVATE,
+        "rule": MeanOfPairs(),
+        "folder": folder,
+    }
+    return Analyser(**(settings | changes))
+
+
+def sealed(pair: tuple[float, float], round_number: int = 1, run: str = RUN) -> bytes:
+    sealer = Sealer(PUBLIC, run=run, report_bytes=16)
+    return sealer.seal(np.array(pair, dtype="<f8").tobytes(), round_number=round_number)
+
+
+def batch(*messages: bytes, round_number: int = 1, run: str = RUN) -> Batch:
+    return Batch(
+        run=run,
+        round_number=round_number,
+        batch_id=secrets.token_hex(16),
+        n_nodes=len(messages),
+        messages=b"".join(messages),
+    )
+
+
+def good(n: int = 3, round_number: int = 1) -> Batch:
+    return batch(*(sealed((0.5, -0.5), round_number) for _ in range(n)), round_number=round_number)
+
+
+def debits(analyser: Analyser) -> list[float]:
+    return [float(e.epsilon) for e in analyser._ledger.entries() if e.subject]
+
+
+def test_a_round_moves_the_model_and_is_debited(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    analyser.receive(good())
+    assert model_of(analyser) == [0.5, -0.5]
+    assert analyser.checkpoint.next_round == 2
+    status = analyser.status()
+    assert status["spent"]["epsilon"] == 1.0
+    assert status["history"][0]["n"] == 3
+    assert analyser._ledger.verify()
+    assert not (tmp_path / "inbox.npz").exists()
+
+
+def test_a_run_ends_within_its_budget(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    for round_number in (1, 2, 3):
+        analyser.receive(good(round_number=round_number))
+    assert analyser.finished
+    assert analyser.status()["spent"]["epsilon"] == pytest.approx(3.0)
+    with pytest.raises(Refused, match="finished"):
+        analyser.receive(good(round_number=4))
+
+
+def test_few_nodes_get_no_amplification_and_are_told_so(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    assert analyser.guarantee() is None
+    analyser.receive(good())
+    guarantee = analyser.guarantee()
+    assert guarantee is not None
+    assert (guarantee.model, guarantee.epsilon, guarantee.delta) == ("local", 1.0, 0.0)
+    assert "no amplification" in guarantee.assumptions[0]
+
+
+def test_many_nodes_are_amplified() -> None:
+    guarantee = fleet_guarantee([1000, 900], local_epsilon=1.0, delta=DELTA)
+    assert guarantee is not None
+    assert guarantee.model == "shuffle"
+    assert guarantee.epsilon < 0.6
+    assert guarantee.delta == DELTA
+    fewer, _ = composed_epsilon([900, 900], local_epsilon=1.0, delta=DELTA)
+    assert guarantee.epsilon <= fewer
+
+
+def test_debits_of_amplified_rounds_add_up_to_the_composed_total(tmp_path: Path) -> None:
+    analyser = make(tmp_path, n_min=100, epsilon=3.0)
+    for round_number in (1, 2):
+        analyser.receive(good(200, round_number))
+    guarantee = analyser.guarantee()
+    assert guarantee is not None
+    assert guarantee.model == "shuffle"
+    spent = analyser.status()["spent"]
+    assert spent["epsilon"] == pytest.approx(guarantee.epsilon, abs=1e-9)
+    assert spent["epsilon"] >= guarantee.epsilon
+    assert spent["delta"] == DELTA
+    assert debits(analyser)[1] < debits(analyser)[0]
+
+
+def test_what_counts_is_what_was_really_received(tmp_path: Path) -> None:
+    stranger = Sealer(new_key()[1], run=RUN, report_bytes=16).seal(bytes(16), round_number=1)
+    once = sealed((1.0, 1.0))
+    bad = [
+        stranger,
+        once,  # a second copy of the one below
+        sealed((0.1, 0.1), round_number=2),
+        sealed((0.1, 0.1), run="run-2"),
+        sealed((1.5, 0.0)),
+        sealed((float("nan"), 0.0)),
+        os.urandom(64),
+    ]
+    analyser = make(tmp_path)
+    analyser.receive(batch(once, sealed((0.0, 0.0)), *bad))
+    record = analyser.checkpoint.history[0]
+    assert (record.n, record.left_out, record.released) == (2, 7, True)
+    assert model_of(analyser) == [0.5, 0.5]
+
+
+def test_too_few_good_reports_are_paid_for_but_not_released(tmp_path: Path) -> None:
+    analyser = make(tmp_path, n_min=3)
+    analyser.receive(batch(sealed((1.0, 1.0)), sealed((1.0, 1.0)), os.urandom(64)))
+    record = analyser.checkpoint.history[0]
+    assert (record.n, record.released) == (2, False)
+    assert model_of(analyser) == [0.0, 0.0]
+    assert analyser.checkpoint.next_round == 2, "the same reports are not asked for again"
+    assert debits(analyser) == [1.0]
+
+
+def test_a_batch_without_one_good_report_costs_nothing(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    analyser.receive(batch(os.urandom(64), os.urandom(64)))
+    assert debits(analyser) == []
+    assert analyser.guarantee() is None
+
+
+def test_a_batch_past_the_budget_is_not_opened(tmp_path: Path) -> None:
+    analyser = make(tmp_path, epsilon=1.5)
+    analyser.receive(good())
+    analyser.receive(good(round_number=2))
+    assert analyser.finished
+    assert "past the plan's 1.5" in analyser.status()["stopped"]
+    assert model_of(analyser) == [0.5, -0.5]
+    assert debits(analyser) == [1.0]
+    assert make(tmp_path, epsilon=1.5).finished, "and it stays stopped"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({"round_number": 2}, "wrong-round"), ({"run": "run-2"}, "wrong-run")],
+)
+def test_a_batch_for_another_round_or_run_is_refused(
+    tmp_path: Path, changes: dict[str, Any], code: str
+) -> None:
+    analyser = make(tmp_path)
+    with pytest.raises(Refused) as caught:
+        analyser.receive(batch(sealed((0, 0)), sealed((0, 0)), **changes))
+    assert caught.value.code == code
+    assert debits(analyser) == []
+
+
+@pytest.mark.parametrize("messages", [(), (b"short",), (bytes(65), bytes(64))])
+def test_a_batch_that_does_not_divide_is_refused(tmp_path: Path, messages: tuple[bytes]) -> None:
+    with pytest.raises(Refused, match="64 bytes"):
+        make(tmp_path).receive(batch(*messages))
+
+
+def test_a_batch_delivered_twice_counts_once(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    delivered = good()
+    analyser.receive(delivered)
+    analyser.receive(delivered)
+    assert debits(analyser) == [1.0]
+    assert model_of(analyser) == [0.5, -0.5]
+
+
+class PowerCut(Exception):
+    pass
+
+
+def cut(*_: object, **__: object) -> None:
+    raise PowerCut
+
+
+CRASHES = {
+    "before the inbox is written": ("write_secret", None),
+    "after the inbox, before opening": (None, "_opened"),
+    "after opening, before the debit": (None, "_debit"),
+    "after the debit, before the checkpoint": ("write_atomic", None),
+}
+
+
+@pytest.mark.parametrize("when", CRASHES)
+def test_a_crash_neither_spends_twice_nor_forgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    function, method = CRASHES[when]
+    delivered = good()
+    analyser = make(tmp_path)
+    with monkeypatch.context() as patch:
+        if function:
+            patch.setattr(analyser_module, function, cut)
+        else:
+            assert method is not None
+            patch.setattr(Analyser, method, cut)
+        with pytest.raises(PowerCut):
+            analyser.receive(delivered)
+    spent_before = debits(analyser)
+    assert spent_before == ([1.0] if "after the debit" in when else [])
+    analyser.close()
+
+    restarted = make(tmp_path)
+    restarted.receive(delivered)  # the shuffler holds the batch until it is acknowledged
+    assert debits(restarted) == [1.0]
+    assert model_of(restarted) == [0.5, -0.5]
+    assert restarted.checkpoint.next_round == 2
+    assert restarted._ledger.verify()
+    restarted.receive(good(round_number=2))
+    assert debits(restarted) == [1.0, 1.0]
+
+
+def test_a_crash_after_the_checkpoint_leaves_an_inbox_that_is_ignored(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    delivered = good()
+    analyser.receive(delivered)
+    analyser._write_inbox(delivered)  # as if the machine had died before it was deleted
+    analyser.close()
+    restarted = make(tmp_path)
+    assert debits(restarted) == [1.0]
+    assert restarted.checkpoint.next_round == 2
+    assert not (tmp_path / "inbox.npz").exists()
+
+
+def test_a_lost_or_broken_checkpoint_is_not_taken_for_a_new_run(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    analyser.receive(good())
+    analyser.close()
+    path = tmp_path / "checkpoint.npz"
+    whole = path.read_bytes()
+    for broken in (whole[: len(whole) // 2], b"", b"not a checkpoint"):
+        path.write_bytes(broken)
+        with pytest.raises(BundleError, match="whole checkpoint"):
+            make(tmp_path)
+    path.unlink()
+    with pytest.raises(BundleError, match="spend the budget again"):
+        make(tmp_path)
+    path.write_bytes(whole)
+    with pytest.raises(BundleError, match="belongs to run run-1"):
+        make(tmp_path, run="run-9")
+
+
+def test_nothing_in_the_status_names_a_node(tmp_path: Path) -> None:
+    analyser = make(tmp_path)
+    analyser.receive(good())
+    assert set(analyser.status()["history"][0]) == {
+        "round_number",
+        "batch_id",
+        "n",
+        "left_out",
+        "released",
+        "epsilon",
+    }
