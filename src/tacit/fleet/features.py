@@ -1,0 +1,203 @@
+"""Frozen features from a public seed: nothing in them is learned from anybody's data.
+
+A window becomes per-channel statistics, spectral bands, correlations between channels and the
+proportion of positive values under random kernels (PPV). They are standardised and decorrelated
+with the mean and covariance of *generated* signals, drawn from the same public seed, so that
+gradient descent on them is well conditioned without a single data statistic. Every row has
+norm 1 and ends with the constant that carries the bias.
+
+NumPy only: clients carry this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError, check_at_least
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+PUBLIC_SEED = 20230
+_KERNEL_LENGTH = 9
+_DILATIONS = (1, 2, 4, 8, 16)
+_N_BANDS = 8
+_FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
+_RIDGE = 0.1  # of a unit variance: how far the public decorrelation goes
+_CHUNK_VALUES = 2**23  # float32 values held at once by one block of unfolded windows
+_LARGEST_INPUT = 1e6  # beyond, a square would leave float32
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelBank:
+    """Random kernels of one dilation: columns of `weights` are (channels * length) taps."""
+
+    dilation: int
+    weights: Singles
+    biases: Singles
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMap:
+    """The public map from series (n, channels, length) to unit rows (n, n_features)."""
+
+    n_channels: int
+    length: int
+    n_kernels: int
+    seed: int
+    banks: tuple[_KernelBank, ...] = field(repr=False)
+    centre: Floats = field(repr=False)
+    whitener: Floats = field(repr=False)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of `transform`, the constant included."""
+        return int(self.whitener.shape[1]) + 1
+
+    def transform(self, X: Floats) -> Floats:
+        """Unit rows, one per series; bounded whatever the values are."""
+        if X.ndim != 3 or X.shape[1:] != (self.n_channels, self.length):
+            raise TacitError(
+                f"these features take series of {self.n_channels} channels and length "
+                f"{self.length}, got an array of shape {X.shape}."
+            )
+        raw = _raw_features(X, self.banks)
+        decorrelated = (raw - self.centre) @ self.whitener
+        rows = np.concatenate([decorrelated, np.ones((len(X), 1))], axis=1)
+        unit: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+
+@lru_cache(maxsize=8)
+def public_features(
+    *, n_channels: int, length: int, n_kernels: int = 256, seed: int = PUBLIC_SEED
+) -> FeatureMap:
+    """Build the map; equal arguments give the equal map on every machine."""
+    check_at_least(n_channels, 1, name="n_channels")
+    check_at_least(length, 3, name="length")
+    check_at_least(n_kernels, 1, name="n_kernels")
+    rng = np.random.default_rng([seed, n_channels, length, n_kernels])
+    banks = _draw_banks(n_channels, length, n_kernels, rng)
+    count = max(600, min(2000, 2**21 // length))  # enough for a covariance, quick for long series
+    raw = _raw_features(generated_signals(count, n_channels, length, rng), banks)
+    centre, spread = raw.mean(axis=0), raw.std(axis=0) + 1e-3
+    # The symmetric root does not depend on the basis that eigh happens to return.
+    values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
+    root = (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
+    return FeatureMap(
+        n_channels, length, n_kernels, seed, banks, centre, np.asarray(root / spread[:, None])
+    )
+
+
+def generated_signals(count: int, n_channels: int, length: int, rng: np.random.Generator) -> Floats:
+    """Public stand-ins for sensor data: harmonics, random walks, noise, gains and offsets."""
+    per_series, per_channel = (count, 1, 1), (count, n_channels, 1)
+    time = np.arange(length)
+    cycles = _log_uniform(rng, 0.5, max(1.0, length / 8), per_series)
+    periodic = rng.random(per_series) < 0.6
+    signal: Floats = np.zeros((count, n_channels, length))
+    for harmonic in (1, 2, 3):
+        phase = rng.uniform(0.0, 2.0 * np.pi, per_channel)
+        wave = np.sin(2.0 * np.pi * cycles / length * harmonic * time + phase)
+        signal += rng.standard_normal(per_channel) / harmonic * wave * periodic
+    walk = np.cumsum(rng.standard_normal(signal.shape), axis=2) / np.sqrt(length)
+    signal += walk * _log_uniform(rng, 0.02, 1.0, per_series)
+    signal += rng.standard_normal(signal.shape) * _log_uniform(rng, 0.01, 0.5, per_channel)
+    signal *= _log_uniform(rng, 0.05, 1.5, per_channel)
+    signal += 0.6 * rng.standard_normal(per_channel)
+    return signal
+
+
+def _log_uniform(
+    rng: np.random.Generator, low: float, high: float, shape: tuple[int, ...]
+) -> Floats:
+    return np.exp(rng.uniform(np.log(low), np.log(high), shape))
+
+
+def _draw_banks(
+    n_channels: int, length: int, n_kernels: int, rng: np.random.Generator
+) -> tuple[_KernelBank, ...]:
+    taps = min(_KERNEL_LENGTH, max(1, length // 2))
+    dilations = [d for d in _DILATIONS if d * (taps - 1) < length]
+    shares = np.array_split(np.arange(n_kernels), len(dilations))
+    return tuple(
+        _draw_bank(dilation, len(share), n_channels, taps, rng)
+        for dilation, share in zip(dilations, shares, strict=True)
+        if len(share)
+    )
+
+
+def _draw_bank(
+    dilation: int, count: int, n_channels: int, taps: int, rng: np.random.Generator
+) -> _KernelBank:
+    weights = rng.standard_normal((count, n_channels, taps))
+    used = np.zeros((count, n_channels, 1))
+    for kernel in range(count):
+        # Few channels more often than many, as in the ROCKET family.
+        n_used = min(n_channels, int(2.0 ** rng.uniform(0.0, np.log2(n_channels + 1))))
+        used[kernel, rng.choice(n_channels, n_used, replace=False)] = 1.0
+    if taps > 1:  # half of the kernels ignore the level of the signal
+        weights -= weights.mean(axis=2, keepdims=True) * (rng.random((count, 1, 1)) < 0.5)
+    weights *= used
+    weights /= np.linalg.norm(weights, axis=(1, 2), keepdims=True)
+    biases = rng.standard_normal(count) * _log_uniform(rng, 0.03, 1.0, (count,))
+    columns = weights.reshape(count, -1).T
+    return _KernelBank(
+        dilation, np.ascontiguousarray(columns, dtype=np.float32), biases.astype(np.float32)
+    )
+
+
+def _raw_features(X: Floats, banks: tuple[_KernelBank, ...]) -> Floats:
+    X = np.clip(X, -_LARGEST_INPUT, _LARGEST_INPUT)
+    proportions = [_proportions(X.astype(np.float32), bank) for bank in banks]
+    return np.concatenate(
+        [_statistics(X), _band_energies(X), _correlations(X), *proportions], axis=1
+    )
+
+
+def _statistics(X: Floats) -> Floats:
+    """Squashed mean, log spread and log roughness of every channel."""
+    rough = np.abs(np.diff(X, axis=2)).mean(axis=2)
+    parts = [np.tanh(X.mean(axis=2)), np.log(X.std(axis=2) + _FLOOR), np.log(rough + _FLOOR)]
+    return np.concatenate(parts, axis=1)
+
+
+def _band_energies(X: Floats) -> Floats:
+    """Log amplitude in octave-like frequency bands of every channel."""
+    length = X.shape[2]
+    power = np.abs(np.fft.rfft(X, axis=2)[:, :, 1:] / length) ** 2
+    edges = np.unique(np.round(np.geomspace(1, power.shape[2] + 1, _N_BANDS + 1)).astype(int)) - 1
+    bands = np.add.reduceat(power, edges[:-1], axis=2)
+    logs: Floats = np.log(np.sqrt(bands) + _FLOOR).reshape(len(X), -1)
+    return logs
+
+
+def _correlations(X: Floats) -> Floats:
+    """Correlation of every pair of channels; none for one channel."""
+    centred = X - X.mean(axis=2, keepdims=True)
+    centred /= centred.std(axis=2, keepdims=True) + _FLOOR
+    first, second = np.triu_indices(X.shape[1], 1)
+    products: Floats = (centred @ centred.transpose(0, 2, 1))[:, first, second] / X.shape[2]
+    return products
+
+
+def _proportions(X: Singles, bank: _KernelBank) -> Floats:
+    """Share of time steps at which each kernel's response passes its bias."""
+    n_series, n_channels, length = X.shape
+    taps = len(bank.weights) // n_channels
+    reach = bank.dilation * (taps - 1) + 1
+    steps = length - reach + 1
+    out = np.empty((n_series, bank.weights.shape[1]))
+    width = len(bank.weights) + bank.weights.shape[1]
+    chunk = max(1, _CHUNK_VALUES // (steps * width))
+    for start in range(0, n_series, chunk):
+        block = sliding_window_view(X[start : start + chunk], reach, axis=2)[..., :: bank.dilation]
+        unfolded = np.ascontiguousarray(block.transpose(0, 2, 1, 3)).reshape(-1, len(bank.weights))
+        passed = (unfolded @ bank.weights > bank.biases).reshape(len(block), steps, -1)
+        out[start : start + chunk] = np.count_nonzero(passed, axis=1) / steps
+    return out

@@ -1,0 +1,133 @@
+"""The `privunit` report: an update's direction through PrivUnitG, for shuffling and averaging."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.fleet.config import FleetPlan, PrivUnitSettings
+from tacit.guarantee import DpGuarantee
+from tacit.mechanisms import PrivUnitG, calibrate_privunit, randomize_directions, second_moment
+from tacit.noise import NoiseSource
+
+Floats = NDArray[np.float64]
+
+_TAIL = 8.0  # a standard normal passes it with probability 6e-16
+
+ASSUMPTIONS = (
+    "the shuffler and the analyser do not collude, and the shuffler permutes uniformly",
+    "every counted report comes from a different client that follows the protocol",
+    "the noise source is uniform, independent and secret; idealised real arithmetic",
+)
+NOT_COVERED = (
+    "a person who holds several clients",
+    "who takes part in which round and when",
+)
+
+
+def settings_of(plan: FleetPlan) -> PrivUnitSettings:
+    """The plan's settings, or a refusal if it is for another mechanism."""
+    if not isinstance(plan.settings, PrivUnitSettings):
+        raise TacitError(f"this plan is for the mechanism {plan.mechanism}, not privunit.")
+    return plan.settings
+
+
+@lru_cache(maxsize=64)
+def _parameters(epsilon: float, dimension: int) -> PrivUnitG:
+    return calibrate_privunit(epsilon=epsilon, dimension=dimension)
+
+
+def parameters(plan: FleetPlan) -> PrivUnitG:
+    """PrivUnitG of least variance for the plan's local epsilon and dimension."""
+    return _parameters(settings_of(plan).local_epsilon, plan.dimension)
+
+
+def calibrate(draft: FleetPlan) -> PrivUnitSettings:
+    """The largest local epsilon whose shuffled rounds compose to the plan's total.
+
+    Whichever is larger: shuffled (FMT20 clones, composed by privacy loss distributions) or plain
+    local composition, epsilon / rounds, which needs no shuffler.
+    """
+    from tacit.accounting import calibrate_shuffle
+
+    plain = draft.epsilon / draft.client_rounds
+    shuffled = calibrate_shuffle(
+        central_epsilon=draft.epsilon, n=draft.n_min, delta=draft.delta, rounds=draft.client_rounds
+    )
+    return PrivUnitSettings(local_epsilon=max(plain, shuffled))
+
+
+def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Floats:
+    """Release every row, a direction of norm at most 1; float32 values within `largest_norm`.
+
+    Guarantee: each row is `local_epsilon`-LDP (pure) when a client's whole data are replaced.
+    Assumes: idealised real arithmetic; `source` is uniform, independent and secret.
+    Composes: n rows shuffled amplify by FMT20; rounds compose by privacy loss distributions.
+    Not covered: that a report was sent.
+    """
+    released = randomize_directions(directions, parameters(plan), source=source)
+    # Both steps see only the release: shortening an outlier and rounding cost nothing.
+    norms = np.linalg.norm(released, axis=1, keepdims=True)
+    released *= np.minimum(1.0, largest_norm(plan) / np.maximum(norms, 1e-300))
+    return released.astype(np.float32).astype(np.float64)
+
+
+def largest_norm(plan: FleetPlan) -> float:
+    """No honest report is longer; the analyser refuses longer ones."""
+    g = parameters(plan)
+    return g.sigma * (math.sqrt(plan.dimension) + abs(g.gamma) + _TAIL)
+
+
+def noise_norm(plan: FleetPlan) -> float:
+    """Root mean square norm of the noise on the mean of `n_min` reports."""
+    return math.sqrt(second_moment(parameters(plan)) / plan.n_min)
+
+
+def encode(report: Floats, plan: FleetPlan) -> bytes:
+    """A report as `message_bytes` bytes of little-endian float32."""
+    if report.shape != (plan.dimension,):
+        raise TacitError(f"a report has {plan.dimension} values here, got shape {report.shape}.")
+    return report.astype("<f4").tobytes()
+
+
+def message_bytes(plan: FleetPlan) -> int:
+    """The one size that a report has."""
+    return 4 * plan.dimension
+
+
+def decode(message: bytes, plan: FleetPlan) -> Floats:
+    """Read a report back, or refuse what the randomizer cannot have produced."""
+    if len(message) != message_bytes(plan):
+        raise TacitError(f"a report has {message_bytes(plan)} bytes here, got {len(message)}.")
+    report = np.frombuffer(message, dtype="<f4").astype(np.float64)
+    norm = float(np.linalg.norm(report)) if np.all(np.isfinite(report)) else math.inf
+    if not norm <= largest_norm(plan) * (1.0 + 1e-6):
+        raise TacitError(
+            f"a report of norm {norm:.6g} lies outside the randomizer's range of "
+            f"{largest_norm(plan):.6g}; it is not counted."
+        )
+    return report
+
+
+def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
+    """What one client has spent after taking part in rounds with these numbers of reports."""
+    from tacit.accounting import compose_shuffled
+
+    if not received:
+        return None
+    local_epsilon = settings_of(plan).local_epsilon
+    plain = local_epsilon * len(received)
+    shuffled = compose_shuffled([(local_epsilon, n) for n in received], delta=plan.delta)
+    return DpGuarantee(
+        epsilon=min(plain, shuffled),
+        delta=plan.delta if shuffled < plain else 0.0,
+        model="shuffle",
+        unit="client",
+        assumptions=ASSUMPTIONS,
+        not_covered=NOT_COVERED,
+    )
