@@ -12,6 +12,12 @@ from tacit.accounting.compose import (
     group_privacy,
     subsample_without_replacement,
 )
+from tacit.accounting.gaussian import (
+    calibrate_gaussian,
+    compose_gaussian,
+    summed_noise_gap,
+    zcdp_epsilon,
+)
 from tacit.accounting.shuffle import (
     ShuffleBound,
     closed_form_epsilon,
@@ -19,17 +25,24 @@ from tacit.accounting.shuffle import (
     shuffle_delta,
     shuffle_epsilon,
 )
+from tacit.accounting.timefl import timefl_table_1, timefl_theorem_1
 
 __all__ = [
     "ShuffleBound",
+    "calibrate_gaussian",
     "calibrate_shuffle",
     "change_unit",
     "closed_form_epsilon",
     "closed_form_limit",
+    "compose_gaussian",
     "compose_pure",
     "compose_shuffled",
     "group_privacy",
     "shuffle_delta",
     "shuffle_epsilon",
     "subsample_without_replacement",
+    "summed_noise_gap",
+    "timefl_table_1",
+    "timefl_theorem_1",
+    "zcdp_epsilon",
 ]
