@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +21,13 @@ from tacit.audit.bounds import (
     calibrate_gaussian_sigma,
 )
 from tacit.audit.engine import Audited
+from tacit.audit.pairs import ball_pairs, scalar_pairs, symbol_pairs
+from tacit.audit.setting import Setting
+from tacit.audit.shuffled import fleet_distributed, fleet_privunit, shuffled_krr
 from tacit.errors import TacitError, check_delta, check_epsilon
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What to build and what it claims: `claim` is the epsilon under test."""
-
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    claim: float = 1.0
-    source: NoiseSource = SYSTEM_NOISE
 
 
 Builder = Callable[[Setting], Audited]
@@ -66,31 +58,6 @@ def build(
     tested = epsilon if claim is None else check_epsilon(claim, name="claim")
     setting = Setting(epsilon=epsilon, delta=check_delta(delta), claim=tested, source=source)
     return _BUILDERS[name](setting)
-
-
-def scalar_pairs() -> list[tuple[float, float]]:
-    """Pairs of numbers in [0, 1], the extremes among them."""
-    grid = [0.0, 0.25, 0.5, 0.75, 1.0]
-    return [(a, b) for i, a in enumerate(grid) for b in grid[i + 1 :]]
-
-
-def symbol_pairs(n_symbols: int) -> list[tuple[int, int]]:
-    """All pairs of symbols."""
-    return [(a, b) for a in range(n_symbols) for b in range(a + 1, n_symbols)]
-
-
-def ball_pairs(dimension: int, *, order: float, n_random: int = 6) -> list[tuple[Floats, Floats]]:
-    """Pairs in the unit ball of the L`order` norm: axes, opposite, random, and the zero vector."""
-    rng = np.random.default_rng(0)
-    axes = np.eye(dimension)
-    directions = [axes[0], axes[-1], *rng.normal(size=(n_random, dimension))]
-    units = [v / np.linalg.norm(v, ord=order) for v in directions]
-    zero = np.zeros(dimension)
-    return [
-        *((v, -v) for v in units),
-        *((v, zero) for v in units[:2]),
-        *zip(units[1:], units[:-1], strict=True),
-    ]
 
 
 def _laplace(setting: Setting) -> Audited:
@@ -180,4 +147,7 @@ _BUILDERS: dict[str, Builder] = {
     "channel": _channel,
     "privunit": _privunit,
     "laplace-vector": _laplace_vector,
+    "shuffled-krr": shuffled_krr,
+    "fleet-privunit": fleet_privunit,
+    "fleet-distributed": fleet_distributed,
 }

@@ -1,0 +1,104 @@
+"""The fleet's randomizers and a shuffled batch, ready to be audited; imported when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit import mechanisms, noise
+from tacit.audit.bounds import DpClaim, GaussianClaim
+from tacit.audit.engine import Audited
+from tacit.audit.pairs import ball_pairs, symbol_pairs
+from tacit.audit.setting import Setting
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_CLIENTS = 20
+
+
+def fleet_privunit(setting: Setting) -> Audited:
+    """One client's `privunit` report, as encoded for the shuffler: local_epsilon-LDP."""
+    from tacit.fleet import privunit
+    from tacit.fleet.config import PrivUnitSettings, make_plan
+
+    plan = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=32,
+        mechanism="privunit",
+        n_clients=_CLIENTS,
+        n_kernels=2,
+        n_rounds=1,
+    )
+    plan = replace(plan, settings=PrivUnitSettings(local_epsilon=setting.epsilon))
+
+    def run(x: Floats, count: int) -> Floats:
+        rows = np.broadcast_to(x, (count, plan.dimension))
+        return privunit.randomize(rows, plan, source=setting.source)
+
+    pairs = ball_pairs(plan.dimension, order=2, n_random=3)
+    return Audited("fleet-privunit", DpClaim(epsilon=setting.claim), run, pairs)
+
+
+def fleet_distributed(setting: Setting) -> Audited:
+    """The sum of a round's `distributed` reports, one client of it replaced.
+
+    The audited client runs the real randomizer; the others send zeros, and their noise together is
+    one draw. At the scale of a sum (hundreds) the curve of the discrete Gaussian is the Gaussian
+    one to six digits, so the Gaussian claim is tested.
+    """
+    from tacit.fleet import distributed
+    from tacit.fleet.config import make_plan
+
+    plan = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=32,
+        mechanism="distributed",
+        n_clients=_CLIENTS,
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        n_rounds=1,
+        n_kernels=2,
+    )
+    settings = distributed.settings_of(plan)
+    others = settings.local_sigma * (_CLIENTS - 1) ** 0.5
+    modulus = 2**settings.modulus_bits
+
+    def run(x: Floats, count: int) -> Integers:
+        rows = np.broadcast_to(x, (count, plan.dimension))
+        mine = distributed.randomize(rows, plan, source=setting.source)
+        rest = noise.discrete_gaussian(mine.shape, sigma=others, source=setting.source)
+        total: Integers = (mine + rest + modulus // 2) % modulus - modulus // 2
+        return total
+
+    claim = GaussianClaim(epsilon=setting.claim, delta=setting.delta)
+    pairs = ball_pairs(plan.dimension, order=2, n_random=1)
+    return Audited("fleet-distributed", claim, run, pairs)
+
+
+def shuffled_krr(setting: Setting) -> Audited:
+    """A shuffled batch of k-RR reports with one client replaced: the accountant's central epsilon.
+
+    `epsilon` is the local one. A shuffled batch shows only how often each symbol occurs. The claim
+    is what `shuffle_epsilon` proves for the claimed local epsilon.
+    """
+    from tacit.accounting import shuffle_epsilon
+
+    n_symbols, delta = 3, 1e-3
+    bound = shuffle_epsilon(local_epsilon=setting.claim, n=_CLIENTS, delta=delta)
+
+    def run(x: int, count: int) -> Integers:
+        symbols = np.full((count, _CLIENTS), n_symbols - 1)
+        symbols[:, 0] = x
+        released = mechanisms.randomize_symbols(
+            symbols, n_symbols=n_symbols, epsilon=setting.epsilon, source=setting.source
+        )
+        counts = [np.count_nonzero(released == s, axis=1) for s in range(n_symbols)]
+        return np.stack(counts, axis=1)
+
+    claim = DpClaim(epsilon=bound.central_epsilon, delta=delta)
+    return Audited("shuffled-krr", claim, run, symbol_pairs(n_symbols))
