@@ -66,6 +66,12 @@ def test_krr_never_exceeds_epsilon_in_exact_arithmetic(epsilon: float, n_symbols
         assert math.log1p(Fraction(keep, other) - 1) >= epsilon * (1 - 1e-9) - 1e-9
 
 
+def test_an_epsilon_below_the_grid_is_refused() -> None:
+    with pytest.raises(TacitError, match="too small"):
+        krr_matrix(1000, 1e-15)
+    assert krr_matrix(1000, 1e-9).min() > 0.0
+
+
 def test_a_channel_has_the_stated_distribution_and_a_twin_does_not() -> None:
     channel = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
     symbols = np.repeat(np.array([0, 1]), N)

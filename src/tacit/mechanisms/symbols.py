@@ -111,7 +111,13 @@ def _krr_weights(n_symbols: int, epsilon: float) -> tuple[int, int]:
     exact = shrunk / (1.0 + (n_symbols - 1) * shrunk)
     # The slack exceeds the rounding of exp and of the division, the ceiling covers the grid.
     other = max(1, math.ceil(Fraction(exact) * _ONE * (1 + Fraction(1, 2**48))))
-    other = min(other, _ONE // n_symbols)
+    if other > _ONE // n_symbols:
+        other = _ONE // n_symbols
+        if Fraction(_ONE, other) - n_symbols > Fraction(epsilon):  # e**epsilon is at least 1 + it
+            raise TacitError(
+                f"epsilon = {epsilon:g} is too small to sample {n_symbols} symbols exactly; "
+                "use a larger one."
+            )
     return _ONE - (n_symbols - 1) * other, other
 
 
