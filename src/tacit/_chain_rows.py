@@ -134,9 +134,7 @@ def last_of(connection: sqlite3.Connection, subject: str) -> Entry | None:
 def head(connection: sqlite3.Connection) -> tuple[int, str]:
     """How many entries there are and the hash of the last one, as recorded apart from them."""
     row: Any = connection.execute("SELECT count, hash FROM head WHERE one = 1").fetchone()
-    if row is None:
-        raise LedgerError("the ledger has lost its head record; it cannot be trusted.")
-    return int(row[0]), str(row[1])
+    return (int(row[0]), str(row[1])) if row else (0, NO_PREVIOUS)
 
 
 def trusted_last(connection: sqlite3.Connection) -> Entry:

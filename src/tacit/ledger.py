@@ -29,6 +29,7 @@ from typing import Literal
 
 from tacit import _chain_rows as rows
 from tacit._chain import Budgets, Entry, exact, float_down, float_up, replay
+from tacit._chain_export import write_entries
 from tacit.errors import LedgerError, check_epsilon
 from tacit.guarantee import DpGuarantee
 
@@ -214,6 +215,12 @@ class Ledger:
             if entry.subject
         }
 
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all entries to a .csv or .json file; returns how many."""
+        entries = self.entries()
+        write_entries(entries, Path(path))
+        return len(entries)
+
     def anchor(self) -> str:
         """Count and hash of the last entry: write it down elsewhere, and `verify` against it."""
         with self._transaction("DEFERRED") as connection:
@@ -258,7 +265,7 @@ class Ledger:
                 raise LedgerError(
                     f"{self.path} is not a ledger of this version; give the path of a ledger."
                 )
-            else:
+            elif any(value is not None for value in asked.limits().values()):
                 _check_same_budgets(rows.budgets_now(connection), asked, self.path)
 
     @contextmanager

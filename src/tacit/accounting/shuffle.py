@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
@@ -42,16 +43,28 @@ class ShuffleBound:
     @property
     def note(self) -> str:
         """In plain words whether shuffling helped."""
-        if self.central_epsilon > _LITTLE * self.local_epsilon:
-            return (
-                f"There is next to no amplification: {self.n} shuffled reports protect hardly "
-                f"more than each report does alone (local epsilon {self.local_epsilon:g}); "
-                "use a smaller local epsilon or many more clients."
-            )
-        return (
-            f"Shuffling {self.n} reports lowers epsilon from {self.local_epsilon:g} to "
-            f"{self.central_epsilon:.4g}, a factor of {self.amplification:.3g}."
+        return amplification_note(
+            local_total=self.local_epsilon, central_epsilon=self.central_epsilon, n=self.n
         )
+
+
+def show_up(value: float) -> str:
+    """Four significant digits, rounded up: for epsilons of any size shown to a person."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(value)):.4g}"
+
+
+def amplification_note(*, local_total: float, central_epsilon: float, n: int) -> str:
+    """In plain words whether shuffling helped, against the sum of the local epsilons."""
+    if central_epsilon > _LITTLE * local_total:
+        return (
+            f"There is next to no amplification: {n} shuffled reports protect hardly more than "
+            f"each client's reports do alone (local epsilon {local_total:g} in total); "
+            "use a smaller local epsilon or many more clients."
+        )
+    return (
+        f"Shuffling {n} reports lowers epsilon from {local_total:g} to {show_up(central_epsilon)}, "
+        f"a factor of {local_total / central_epsilon:.3g}."
+    )
 
 
 def shuffle_conditions(*, local_epsilon: float, n: int) -> tuple[str, ...]:

@@ -1,0 +1,156 @@
+"""`tacit ledger`: what was released so far, what is left, and whether the record is intact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.common import JsonFlag, emit, new_app, print_table
+
+app = new_app("The budget ledger: open, show, verify and export it.")
+
+DbOption = Annotated[
+    Path, typer.Option("--db", envvar="TACIT_LEDGER", help="Path of the ledger's file.")
+]
+DEFAULT_DB = Path("tacit-ledger.db")
+BudgetOption = Annotated[float | None, typer.Option(help="Epsilon for the whole store.")]
+DeltaOption = Annotated[float | None, typer.Option(help="Delta for the whole store.")]
+SubjectOption = Annotated[float | None, typer.Option(help="Epsilon for each subject.")]
+SubjectDeltaOption = Annotated[float | None, typer.Option(help="Delta for each subject.")]
+
+
+@app.command("init")
+def init_command(
+    db: DbOption = DEFAULT_DB,
+    budget_epsilon: BudgetOption = None,
+    budget_delta: DeltaOption = None,
+    per_subject_epsilon: SubjectOption = None,
+    per_subject_delta: SubjectDeltaOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Open a new ledger with its budgets, which are fixed from then on.
+
+    Example: `tacit ledger init --db spend.db --per-subject-epsilon 4`
+    """
+    from tacit.errors import LedgerError
+    from tacit.ledger import Ledger
+
+    if db.exists():
+        raise LedgerError(f"{db} exists; its budgets are changed with 'tacit ledger budget'.")
+    with Ledger.open(
+        db,
+        budget_epsilon=budget_epsilon,
+        budget_delta=budget_delta,
+        per_subject_epsilon=per_subject_epsilon,
+        per_subject_delta=per_subject_delta,
+    ) as ledger:
+        result = {"db": db, "budgets": ledger.budgets(), "anchor": ledger.anchor()}
+    emit(result, as_json=as_json)
+
+
+@app.command("budget")
+def budget_command(
+    reason: Annotated[str, typer.Option(help="Why; recorded in the chain.")],
+    db: DbOption = DEFAULT_DB,
+    budget_epsilon: BudgetOption = None,
+    budget_delta: DeltaOption = None,
+    per_subject_epsilon: SubjectOption = None,
+    per_subject_delta: SubjectDeltaOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Change budgets, and record the change as an entry of the chain.
+
+    Example: `tacit ledger budget --db spend.db --per-subject-epsilon 6 --reason "second study"`
+    """
+    from tacit.ledger import Ledger
+
+    with Ledger.open(db, create=False) as ledger:
+        entry = ledger.change_budgets(
+            reason=reason,
+            budget_epsilon=budget_epsilon,
+            budget_delta=budget_delta,
+            per_subject_epsilon=per_subject_epsilon,
+            per_subject_delta=per_subject_delta,
+        )
+        result = {"entry": entry, "budgets": ledger.budgets(), "anchor": ledger.anchor()}
+    emit(result, as_json=as_json)
+
+
+@app.command("show")
+def show_command(
+    db: DbOption = DEFAULT_DB,
+    subject: Annotated[str | None, typer.Option(help="Only this subject.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show entries, what is spent and what remains.
+
+    Example: `tacit ledger show --db spend.db --subject device-7`
+    """
+    from tacit.ledger import Ledger
+
+    with Ledger.open(db, create=False) as ledger:
+        entries = ledger.entries(subject)
+        result = {
+            "entries": entries,
+            "count": len(entries),
+            "spent": ledger.spent(subject),
+            "remaining": ledger.remaining(subject),
+            "budgets": ledger.budgets(),
+            "subjects": ledger.subjects(),
+        }
+
+    def render() -> None:
+        columns = ("id", "time", "kind", "subject", "purpose", "epsilon", "delta")
+        rows = [[getattr(entry, name) for name in columns] for entry in entries]
+        print_table(rows, columns=columns, title=f"{db}: {len(entries)} entries")
+        spent, left = result["spent"], result["remaining"]
+        typer.echo(f"spent:     epsilon {spent.epsilon:g}, delta {spent.delta:g}")  # type: ignore[attr-defined]
+        typer.echo(f"remaining: epsilon {left.epsilon:g}, delta {left.delta:g}")  # type: ignore[attr-defined]
+
+    emit(result, as_json=as_json, render=render)
+
+
+@app.command("verify")
+def verify_command(
+    db: DbOption = DEFAULT_DB,
+    anchor: Annotated[
+        str | None, typer.Option(help="COUNT:HASH kept elsewhere; finds a rewritten history.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Recompute every hash and total; exit code 1 if anything does not fit.
+
+    Example: `tacit ledger verify --db spend.db`
+    """
+    from tacit.ledger import Ledger
+
+    with Ledger.open(db, create=False) as ledger:
+        found = ledger.verify(anchor)
+    result = {
+        "intact": found.intact,
+        "entries": found.entries,
+        "problem": found.problem,
+        "anchor": found.anchor,
+    }
+    emit(result, as_json=as_json)
+    if not found.intact:
+        raise typer.Exit(1)
+
+
+@app.command("export")
+def export_command(
+    out: Annotated[Path, typer.Option(help="A .csv or .json file.")],
+    db: DbOption = DEFAULT_DB,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write all entries to a file.
+
+    Example: `tacit ledger export --db spend.db --out spend.csv`
+    """
+    from tacit.ledger import Ledger
+
+    with Ledger.open(db, create=False) as ledger:
+        result = {"entries": ledger.export(out), "out": out, "anchor": ledger.anchor()}
+    emit(result, as_json=as_json)

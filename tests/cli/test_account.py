@@ -1,0 +1,102 @@
+"""`tacit account`: the promised keys, plain words, and one sentence for bad input."""
+
+from __future__ import annotations
+
+import pytest
+
+from command import assert_refused, tacit
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_shuffle_gives_the_promised_keys_and_value(capsys: Capture) -> None:
+    found = tacit(
+        capsys, "account", "shuffle", "--local-epsilon", 1.16, "--n", 10000, "--delta", 1e-9,
+        "--json",
+    ).json  # fmt: skip
+    assert 0.0935 <= found["central_epsilon"] <= 0.0965
+    assert "2012.12803" in found["theorem"]
+    assert any("do not collude" in condition for condition in found["conditions"])
+    assert found["guarantee"]["epsilon"] == found["central_epsilon"]
+    assert found["closed_form_epsilon"] > found["central_epsilon"]
+    assert found["amplification"] > 10
+
+
+@pytest.mark.parametrize("json_flag", [(), ("--json",)])
+def test_it_says_plainly_that_there_is_next_to_no_amplification(
+    capsys: Capture, json_flag: tuple[str, ...]
+) -> None:
+    command = ("account", "shuffle", "--local-epsilon", 4, "--n", 100, "--delta", 1e-3)
+    outcome = tacit(capsys, *command, *json_flag)
+    assert outcome.code == 0
+    assert "next to no amplification" in outcome.out
+
+
+def test_people_see_epsilons_rounded_up(capsys: Capture) -> None:
+    command = ("account", "shuffle", "--local-epsilon", 4, "--n", 100, "--delta", 1e-3)
+    assert "3.998" in tacit(capsys, *command).out  # 3.99746 to four digits, upwards
+
+
+def test_calibrate_then_shuffle_stays_below_the_target(capsys: Capture) -> None:
+    shared = ("--n", 1000, "--delta", 1e-6, "--rounds", 10, "--json")
+    local = tacit(capsys, "account", "calibrate", "--central-epsilon", 1, *shared).json
+    again = tacit(
+        capsys, "account", "shuffle", "--local-epsilon", local["local_epsilon"], *shared
+    ).json
+    assert 0.99 < again["central_epsilon"] <= 1.0
+    assert again["central_epsilon"] == local["central_epsilon"]
+
+
+def test_rounds_of_different_sizes_compose(capsys: Capture) -> None:
+    command = ("account", "compose", "--delta", 1e-6, "--json")
+    nine = tacit(capsys, *command, "--round", "1:1000x9").json
+    ten = tacit(capsys, *command, "--round", "1:1000x9", "--round", "1:640").json
+    assert nine["rounds"] == 9
+    assert nine["central_epsilon"] < ten["central_epsilon"] < 10
+    assert_refused(tacit(capsys, *command, "--round", "1000"), "LOCAL_EPSILON:N")
+    assert_refused(tacit(capsys, *command, "--round", "1:10x0"), "TIMES")
+
+
+def test_group_and_gaussian(capsys: Capture) -> None:
+    group = tacit(capsys, "account", "group", "--epsilon", 0.5, "--size", 4, "--json").json
+    assert group["epsilon"] == pytest.approx(2.0)
+    sums = ("account", "gaussian", "--noise-multiplier", 12.754, "--rounds", 100, "--delta", 1e-5)
+    assert tacit(capsys, *sums, "--json").json["epsilon"] == pytest.approx(8.0, rel=1e-3)
+    smaller = tacit(capsys, *sums, "--continuous", "--json").json["epsilon"]
+    assert smaller == pytest.approx(7.4, rel=0.05)
+
+
+def test_table_1_is_reproduced_beside_the_proven_values(capsys: Capture) -> None:
+    found = tacit(capsys, "account", "table1", "--json").json
+    assert found["reproduced"] == len(found["cells"]) == 25
+    assert all(c["proven_central_epsilon"] < c["claimed_central_epsilon"] for c in found["cells"])
+    assert "no guarantee" in found["note"]
+    assert "proven" in tacit(capsys, "account", "table1").out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--local-epsilon", "nan", "local_epsilon"),
+        ("--local-epsilon", "0", "local_epsilon"),
+        ("--local-epsilon", "inf", "local_epsilon"),
+        ("--delta", "0.01", "1/n"),
+        ("--delta", "0", "delta"),
+        ("--delta", "nan", "delta"),
+        ("--n", "0", "n must be"),
+        ("--n", "1.5", "--n"),
+        ("--rounds", "0", "rounds"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    capsys: Capture, option: str, value: str, word: str
+) -> None:
+    options = {"--local-epsilon": "1", "--n": "100", "--delta": "1e-6", option: value}
+    flat = [part for pair in options.items() for part in pair]
+    assert_refused(tacit(capsys, "account", "shuffle", *flat), word)
+
+
+def test_a_large_delta_can_be_forced(capsys: Capture) -> None:
+    command = ("account", "shuffle", "--local-epsilon", 1, "--n", 100, "--delta", 0.05)
+    assert_refused(tacit(capsys, *command), "1/n")
+    assert tacit(capsys, *command, "--force", "--json").json["central_epsilon"] < 1

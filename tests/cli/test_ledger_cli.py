@@ -1,0 +1,96 @@
+"""`tacit ledger`: budgets, entries, verification and export from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from command import assert_refused, tacit
+from tacit.guarantee import DpGuarantee
+from tacit.ledger import Ledger
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def db(tmp_path: Path, capsys: Capture) -> Path:
+    path = tmp_path / "spend.db"
+    tacit(capsys, "ledger", "init", "--db", path, "--per-subject-epsilon", 4)
+    guarantee = DpGuarantee(epsilon=1.5, delta=1e-7, model="local", unit="series")
+    with Ledger.open(path) as ledger:
+        ledger.debit(subject="a", guarantee=guarantee, purpose="demo")
+        ledger.debit(subject="b", guarantee=guarantee, purpose="demo")
+    return path
+
+
+def test_show_gives_entries_spent_and_remaining(capsys: Capture, db: Path) -> None:
+    found = tacit(capsys, "ledger", "show", "--db", db, "--json").json
+    assert [entry["subject"] for entry in found["entries"]] == ["", "a", "b"]
+    assert found["entries"][1]["guarantee"]["epsilon"] == 1.5
+    assert found["spent"] == {"epsilon": 3.0, "delta": 2e-7}
+    assert found["remaining"]["epsilon"] is None  # no budget for the whole store
+    one = tacit(capsys, "ledger", "show", "--db", db, "--subject", "a", "--json").json
+    assert (one["spent"]["epsilon"], one["remaining"]["epsilon"]) == (1.5, 2.5)
+    assert "spent:     epsilon 3" in tacit(capsys, "ledger", "show", "--db", db).out
+
+
+def test_verify_reports_an_edit_with_exit_code_1(capsys: Capture, db: Path) -> None:
+    before = tacit(capsys, "ledger", "verify", "--db", db, "--json")
+    assert before.code == 0
+    assert before.json["intact"] is True
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE entries SET epsilon = '0.1' WHERE id = 2")
+    connection.close()
+    after = tacit(capsys, "ledger", "verify", "--db", db, "--json")
+    assert after.code == 1
+    assert after.json["intact"] is False
+    assert after.json["problem"] == "entry 2 was altered"
+
+
+def test_verify_against_an_anchor(capsys: Capture, db: Path) -> None:
+    anchor = tacit(capsys, "ledger", "verify", "--db", db, "--json").json["anchor"]
+    same = tacit(capsys, "ledger", "verify", "--db", db, "--anchor", anchor, "--json")
+    assert same.json["intact"] is True
+    other = "3:" + "f" * 64
+    assert tacit(capsys, "ledger", "verify", "--db", db, "--anchor", other, "--json").code == 1
+    assert_refused(tacit(capsys, "ledger", "verify", "--db", db, "--anchor", "x"), "COUNT:HASH")
+
+
+def test_budgets_change_only_on_the_record(capsys: Capture, db: Path) -> None:
+    assert_refused(tacit(capsys, "ledger", "init", "--db", db), "exists")
+    changed = tacit(
+        capsys, "ledger", "budget", "--db", db, "--per-subject-epsilon", 6, "--reason", "study 2",
+        "--json",
+    ).json  # fmt: skip
+    assert changed["budgets"]["per_subject_epsilon"] == 6.0
+    shown = tacit(capsys, "ledger", "show", "--db", db, "--json").json
+    assert (shown["entries"][-1]["kind"], shown["entries"][-1]["purpose"]) == ("budget", "study 2")
+    assert tacit(capsys, "ledger", "verify", "--db", db, "--json").json["intact"] is True
+
+
+def test_export_as_csv_and_json(capsys: Capture, db: Path, tmp_path: Path) -> None:
+    for ending in ("csv", "json"):
+        out = tmp_path / f"spend.{ending}"
+        found = tacit(capsys, "ledger", "export", "--db", db, "--out", out, "--json").json
+        assert found["entries"] == 3
+    with (tmp_path / "spend.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    entries = json.loads((tmp_path / "spend.json").read_text())
+    assert [row["hash"] for row in rows] == [entry["hash"] for entry in entries]
+    assert sorted(path.name for path in tmp_path.iterdir() if "export" in path.name) == []
+    bad = tacit(capsys, "ledger", "export", "--db", db, "--out", tmp_path / "x.xml")
+    assert_refused(bad, ".csv or .json")
+
+
+def test_a_missing_or_foreign_file_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    missing = tmp_path / "none.db"
+    for command in ("show", "verify"):
+        assert_refused(tacit(capsys, "ledger", command, "--db", missing), "no ledger")
+    assert not missing.exists()
+    foreign = tmp_path / "foreign.db"
+    foreign.write_text("this is not a database, but it is long enough to look like one" * 100)
+    assert_refused(tacit(capsys, "ledger", "show", "--db", foreign), "cannot be used")
