@@ -17,10 +17,7 @@ from __future__ import annotations
 
 import math
 import os
-import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -30,6 +27,7 @@ from typing import Literal
 from tacit import _chain_rows as rows
 from tacit._chain import Budgets, Entry, exact, float_down, float_up, replay
 from tacit._chain_export import write_entries
+from tacit._chain_store import Store, touch
 from tacit.errors import LedgerError, check_epsilon
 from tacit.guarantee import DpGuarantee
 
@@ -37,9 +35,6 @@ __all__ = ["Amount", "Entry", "Ledger", "SubjectKind", "Verification"]
 
 SubjectKind = Literal["series", "device", "client", "model"]
 _SUBJECT_KINDS = ("series", "device", "client", "model")
-# SQLite forbids using or closing a connection in a forked child: closing could drop the parent's
-# write-ahead log. The child opens its own and keeps the inherited object alive here.
-_INHERITED: list[sqlite3.Connection] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +67,7 @@ class Ledger:
 
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
         self.path = path
-        self._timeout_seconds = timeout_seconds
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._process = os.getpid()
+        self._store = Store(path, timeout_seconds=timeout_seconds)
 
     @classmethod
     def open(
@@ -102,7 +94,7 @@ class Ledger:
         )
         check_epsilon(timeout_seconds, name="timeout_seconds")
         ledger = cls(Path(path), timeout_seconds=timeout_seconds)
-        _touch(ledger.path, create=create)
+        touch(ledger.path, create=create)
         try:
             ledger._begin_or_check(asked, create=create)
         except LedgerError:
@@ -137,7 +129,7 @@ class Ledger:
         """Record one release per subject, all or none, in one transaction."""
         _check_debit(subjects, guarantee, subject_kind)
         ids = []
-        with self._transaction("IMMEDIATE") as connection:
+        with self._store.transaction("IMMEDIATE") as connection:
             last, budgets = rows.trusted_last(connection), rows.budgets_now(connection)
             for subject in subjects:
                 wanted = rows.debit_entry(subject, guarantee, purpose, subject_kind)
@@ -165,20 +157,20 @@ class Ledger:
         new = {name: value for name, value in given.items() if value is not None}
         if not new or not reason.strip():
             raise LedgerError("change_budgets needs a reason and at least one new budget.")
-        with self._transaction("IMMEDIATE") as connection:
+        with self._store.transaction("IMMEDIATE") as connection:
             budgets = rows.budgets_now(connection).changed(new)
             wanted = rows.budget_entry("budget", budgets, reason=reason)
             return rows.append(connection, wanted, last=rows.trusted_last(connection)).id
 
     def spent(self, subject: str | None = None) -> Amount:
         """What was debited for one subject, or in all, rounded up."""
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             epsilon, delta = rows.spent(connection, subject)
         return Amount(epsilon=float_up(epsilon), delta=float_up(delta))
 
     def remaining(self, subject: str | None = None) -> Amount:
         """What may still be debited for one subject, or in all, rounded down."""
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             budgets = rows.budgets_now(connection)
             total = rows.spent(connection, None)
             left = [(budgets.budget_epsilon, total[0]), (budgets.budget_delta, total[1])]
@@ -189,7 +181,7 @@ class Ledger:
 
     def budgets(self) -> dict[str, float | None]:
         """The budgets in force; None means no limit."""
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             now = rows.budgets_now(connection)
         return {
             name: None if value is None else float(value) for name, value in now.limits().items()
@@ -198,13 +190,13 @@ class Ledger:
     def entries(self, subject: str | None = None) -> list[Entry]:
         """The debits and budget entries in order, of one subject or all."""
         where, values = ("", ()) if subject is None else (" WHERE subject = ?", (subject,))
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             return list(rows.read(connection, f"{where} ORDER BY id", values))
 
     def subjects(self) -> dict[str, Amount]:
         """What was debited per subject."""
         last_of_each = " WHERE id IN (SELECT max(id) FROM entries GROUP BY subject) ORDER BY id"
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             entries = list(rows.read(connection, last_of_each))
         return {
             entry.subject: Amount(
@@ -223,14 +215,14 @@ class Ledger:
 
     def anchor(self) -> str:
         """Count and hash of the last entry: write it down elsewhere, and `verify` against it."""
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             last = rows.trusted_last(connection)
         return f"{last.id}:{last.hash}"
 
     def verify(self, anchor: str | None = None) -> Verification:
         """Recompute every hash and total; with `anchor`, also that history was not rewritten."""
         anchors = {} if anchor is None else _parse_anchor(anchor)
-        with self._transaction("DEFERRED") as connection:
+        with self._store.transaction("DEFERRED") as connection:
             head = rows.head(connection)
             problem = replay(rows.read(connection, " ORDER BY id"), head=head, anchors=anchors)
         return Verification(
@@ -239,10 +231,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; the ledger opens itself again when it is used."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-                self._connection = None
+        self._store.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -256,7 +245,7 @@ class Ledger:
         self.close()
 
     def _begin_or_check(self, asked: Budgets, *, create: bool) -> None:
-        with self._transaction("IMMEDIATE" if create else "DEFERRED") as connection:
+        with self._store.transaction("IMMEDIATE" if create else "DEFERRED") as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if create and not tables:
@@ -268,77 +257,9 @@ class Ledger:
             elif any(value is not None for value in asked.limits().values()):
                 _check_same_budgets(rows.budgets_now(connection), asked, self.path)
 
-    @contextmanager
-    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
-        """One transaction: commit at the end, roll back on any error, speak in LedgerErrors."""
-        with self._lock:
-            try:
-                connection = self._connected()
-                connection.execute(f"BEGIN {kind}")
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                finally:
-                    if connection.in_transaction:
-                        with suppress(sqlite3.Error):
-                            connection.execute("ROLLBACK")
-            except sqlite3.Error as error:
-                raise LedgerError(self._sentence(error)) from error
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is not None and self._process != os.getpid():
-            _INHERITED.append(self._connection)
-            self._connection = None
-        if self._connection is None:
-            self._process = os.getpid()
-            self._connection = self._connect()
-        return self._connection
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode=rw",
-            uri=True,
-            timeout=self._timeout_seconds,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        return connection
-
-    def _sentence(self, error: sqlite3.Error) -> str:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return (
-                f"the ledger {self.path} was locked by another process for more than "
-                f"{self._timeout_seconds:g} s; nothing was released, try again."
-            )
-        if code == sqlite3.SQLITE_FULL:
-            return f"no room to write the ledger {self.path}; nothing was released, free some disk."
-        return (
-            f"the ledger {self.path} cannot be used ({error}); nothing was released, "
-            "check the path, its permissions and 'tacit ledger verify'."
-        )
-
 
 def _limit(value: float | None, name: str) -> Decimal | None:
     return None if value is None else exact(check_epsilon(value, name=name))
-
-
-def _touch(path: Path, *, create: bool) -> None:
-    """Create the file for its owner alone, since subjects are nobody else's business."""
-    if path.exists():
-        return
-    if not create:
-        raise LedgerError(f"there is no ledger at {path}; give the path of an existing one.")
-    try:
-        # Never O_EXCL: of many processes that create the ledger at once, all go on.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-    except OSError as error:
-        raise LedgerError(f"cannot create the ledger {path}: {error.strerror}.") from error
 
 
 def _check_same_budgets(recorded: Budgets, asked: Budgets, path: Path) -> None:
