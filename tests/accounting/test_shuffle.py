@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 
+import mpmath
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
 
 from tacit.accounting import (
     calibrate_shuffle,
@@ -94,3 +99,90 @@ def test_composition_recovers_from_calibration_below_the_target() -> None:
     local = calibrate_shuffle(central_epsilon=8.0, n=1000, delta=1e-5, rounds=64)
     total = compose_shuffled([(local, 1000)] * 64, delta=1e-5)
     assert 7.9 < total <= 8.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    central_epsilon=st.floats(0.01, 12.0),
+    log_n=st.floats(0.0, 7.0),
+    log_delta=st.floats(-9.0, -0.5),
+)
+def test_one_calibrated_round_recovers_the_target_from_below(
+    central_epsilon: float, log_n: float, log_delta: float
+) -> None:
+    n = round(10.0**log_n)
+    delta = 10.0**log_delta / n
+    local = calibrate_shuffle(central_epsilon=central_epsilon, n=n, delta=delta)
+    again = shuffle_epsilon(local_epsilon=local, n=n, delta=delta).central_epsilon
+    assert again <= central_epsilon
+    # Close to it as well, unless the curve jumps: some more local epsilon would be too much.
+    more = shuffle_epsilon(local_epsilon=local * 1.0001, n=n, delta=delta).central_epsilon
+    assert again > 0.999 * central_epsilon or more > central_epsilon
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    central_epsilon=st.floats(0.2, 10.0),
+    n=st.sampled_from([2, 50, 1000, 10**5]),
+    rounds=st.integers(2, 300),
+)
+def test_many_calibrated_rounds_recover_the_target_from_below(
+    central_epsilon: float, n: int, rounds: int
+) -> None:
+    local = calibrate_shuffle(central_epsilon=central_epsilon, n=n, delta=1e-6, rounds=rounds)
+    again = compose_shuffled([(local, n)] * rounds, delta=1e-6)
+    more = compose_shuffled([(local * 1.001, n)] * rounds, delta=1e-6)
+    assert again <= central_epsilon < more
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    local_epsilon=st.floats(1e-3, 30.0),
+    n=st.integers(1, 10**9),
+    log_delta=st.floats(-80.0, -0.3),
+)
+def test_the_bound_never_exceeds_the_local_epsilon_and_always_exists(
+    local_epsilon: float, n: int, log_delta: float
+) -> None:
+    bound = shuffle_epsilon(local_epsilon=local_epsilon, n=n, delta=10.0**log_delta, force=True)
+    assert 0.0 < bound.central_epsilon <= local_epsilon
+    assert bound.amplification >= 1.0
+
+
+def test_all_of_the_range_takes_under_two_seconds_each() -> None:
+    for n in (2, 10**3, 10**6, 10**9):
+        for local_epsilon in (0.1, 2.0, 8.0):
+            start = time.process_time()
+            shuffle_epsilon(local_epsilon=local_epsilon, n=n, delta=1e-10)
+            assert time.process_time() - start < 2.0
+
+
+def exact_pmf(c: int, u: int, p: mpmath.mpf) -> mpmath.mpf:
+    log_choose = mpmath.loggamma(c + 1) - mpmath.loggamma(u + 1) - mpmath.loggamma(c - u + 1)
+    return mpmath.exp(log_choose + u * mpmath.log(p) + (c - u) * mpmath.log(1 - p))
+
+
+def exact_cdf(c: int, u: int, p: mpmath.mpf) -> mpmath.mpf:
+    """Summed from the largest term downwards until nothing changes."""
+    term, total = exact_pmf(c, u, p), mpmath.mpf(0)
+    while u >= 0 and term > total * mpmath.mpf(10) ** -16:
+        total += term
+        term *= mpmath.mpf(u) / (c - u + 1) * (1 - p) / p
+        u -= 1
+    return total
+
+
+@pytest.mark.parametrize("c", [10, 1000, 10**5, 10**7, 10**8, 10**9])
+@pytest.mark.parametrize("deviations", [2.0, 6.0, 20.0])
+def test_scipy_stays_within_the_error_that_the_bound_allows(c: int, deviations: float) -> None:
+    with mpmath.workdps(50):
+        for p in (0.5, 0.01):
+            u = int(c * p - deviations * math.sqrt(c * p * (1.0 - p)))
+            if u < 1:
+                continue
+            exact_p = mpmath.mpf(p)
+            allowed = 1e-10 + 1e-16 * c
+            pmf_error = mpmath.mpf(float(binom.pmf(u, c, p))) / exact_pmf(c, u, exact_p) - 1
+            cdf_error = mpmath.mpf(float(binom.cdf(u, c, p))) / exact_cdf(c, u, exact_p) - 1
+            assert abs(cdf_error) < allowed
+            assert abs(pmf_error) < allowed

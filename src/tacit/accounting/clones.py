@@ -62,9 +62,9 @@ def clones_delta_given(
     return decreasing
 
 
-def _window(*, local_epsilon: float, n: int, delta: float, groups: int) -> NDArray[np.int64]:
+def _window(*, rate: float, n: int, delta: float, groups: int) -> NDArray[np.int64]:
     """Where groups of C start, all over the likely range; the choice affects only tightness."""
-    mean = (n - 1) * math.exp(-local_epsilon)
+    mean = (n - 1) * rate
     reach = math.sqrt(2.0 * math.log(1e4 / delta))
     low = max(0, math.floor(mean - reach * math.sqrt(mean)))
     high = min(n - 1, math.ceil(mean + reach * math.sqrt(mean) + reach**2))
@@ -73,21 +73,37 @@ def _window(*, local_epsilon: float, n: int, delta: float, groups: int) -> NDArr
 
 
 def clones_delta(
-    *, epsilons: Floats, local_epsilon: float, n: int, target_delta: float, groups: int = 4000
+    *,
+    epsilons: Floats,
+    local_epsilon: float,
+    n: int,
+    target_delta: float,
+    n_symbols: int | None = None,
+    groups: int = 4000,
 ) -> Floats:
     """Upper bounds of delta at each epsilon in [0, local_epsilon] for n shuffled reports.
 
-    `target_delta` says where the bound should be tight; the bound holds whatever it is.
+    Holds for every randomizer; with `n_symbols`, for k-ary randomized response over that many
+    symbols only (docs/accounting.md, Proposition 5). `target_delta` says where the bound should be
+    tight; the bound holds whatever it is.
     """
     n = min(n, LARGEST_N)
-    starts = _window(local_epsilon=local_epsilon, n=n, delta=target_delta, groups=groups)
+    rate, weight = _rate_and_weight(local_epsilon, n_symbols)
+    starts = _window(rate=rate, n=n, delta=target_delta, groups=groups)
     below = np.minimum(epsilons, local_epsilon)
     given = clones_delta_given(starts, epsilons=below, local_epsilon=local_epsilon)
-    # Fewer clones never help: the success probability is rounded down, its distribution
-    # function up.
-    rate = math.exp(-local_epsilon) * (1.0 - 1e-14)
     reached = binom.cdf(starts[1:] - 1, n - 1, rate) * (1.0 + _slack(np.array(float(n))))
     reached = np.minimum(np.maximum.accumulate(reached), 1.0)
     # Summation by parts: only positive terms, so no cancellation.
-    total = given[:, -1] + (given[:, :-1] - given[:, 1:]) @ reached
+    total = weight * (given[:, -1] + (given[:, :-1] - given[:, 1:]) @ reached)
     return np.where(epsilons >= local_epsilon, 0.0, np.minimum(total * (1.0 + 1e-12), 1.0))
+
+
+def _rate_and_weight(local_epsilon: float, n_symbols: int | None) -> tuple[float, float]:
+    """How likely another report is a clone, rounded down, and the share of reports that matter."""
+    down = 1.0 - 1e-14
+    if n_symbols is None:
+        return math.exp(-local_epsilon) * down, 1.0
+    inverse = math.exp(-local_epsilon)
+    whole = 1.0 + (n_symbols - 1) * inverse
+    return 2.0 * inverse / whole * down, (1.0 + inverse) / whole

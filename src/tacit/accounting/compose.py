@@ -111,25 +111,24 @@ def compose_shuffled(
     check_shuffle_delta(delta, n=max(n for _, n in rounds), force=force)
     kinds = Counter((float(local), int(n)) for local, n in rounds)
     candidates = [compose_pure([local for local, _ in rounds])]
-    if len(rounds) == 1:
-        (local, n) = next(iter(kinds))
-        bound = shuffle_epsilon(local_epsilon=local, n=n, delta=delta, force=True)
-        candidates.append(bound.central_epsilon)
     room = delta - _FFT_ERROR * len(rounds)
-    if room > 0.5 * delta:
+    if len(rounds) > 1 and room > 0.5 * delta:
         candidates.append(_composed(kinds, delta=delta).get_epsilon_for_delta(room) * (1.0 + 1e-9))
-    candidates.append(_basic(kinds, delta=delta))
+    else:
+        candidates.append(_basic(kinds, delta=delta))
     return min(candidates)
 
 
 def _basic(kinds: Counter[tuple[float, int]], *, delta: float) -> float:
     """Sum of single-round epsilons, delta split evenly: for deltas that FFTs cannot resolve."""
-    share = delta / sum(kinds.values()) * (1.0 - 1e-12)
+    rounds = sum(kinds.values())
+    share = delta if rounds == 1 else delta / rounds * (1.0 - 1e-12)
     bounds = [
         (shuffle_epsilon(local_epsilon=local, n=n, delta=share, force=True), count)
         for (local, n), count in kinds.items()
     ]
-    return math.fsum(bound.central_epsilon * count for bound, count in bounds) * (1.0 + 1e-12)
+    total = math.fsum(bound.central_epsilon * count for bound, count in bounds)
+    return total if rounds == 1 else total * (1.0 + 1e-12)
 
 
 def _composed(kinds: Counter[tuple[float, int]], *, delta: float) -> PrivacyLossDistribution:
@@ -146,11 +145,17 @@ def _composed(kinds: Counter[tuple[float, int]], *, delta: float) -> PrivacyLoss
     return whole
 
 
-@lru_cache(maxsize=4096)
 def _reach(local_epsilon: float, n: int, *, tail: float) -> float:
-    """An epsilon beyond which the loss of one round has probability below about `tail`."""
-    bound = shuffle_epsilon(local_epsilon=local_epsilon, n=n, delta=tail, force=True)
-    return bound.central_epsilon
+    """Roughly the epsilon beyond which the loss of one round has probability below `tail`."""
+    low, high = local_epsilon * 1e-9, local_epsilon
+    for points in (64, 32):
+        grid = np.geomspace(low, high, points)
+        deltas = clones_delta(
+            epsilons=grid, local_epsilon=local_epsilon, n=n, target_delta=tail, groups=_GROUPS
+        )
+        first = int(np.argmax(deltas <= tail))  # the last one always is: its delta is 0
+        low, high = grid[max(first - 1, 0)], grid[first]
+    return float(high)
 
 
 @lru_cache(maxsize=256)

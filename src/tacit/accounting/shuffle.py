@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 
@@ -13,6 +14,10 @@ from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 
 NUMERICAL = (
     "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.2 (clones), evaluated numerically"
+)
+RANDOMIZED_RESPONSE = (
+    "clones of k-ary randomized response only (docs/accounting.md, Proposition 5), evaluated "
+    "numerically"
 )
 CLOSED_FORM = "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.1 (clones), closed form"
 _LITTLE = 0.9  # a central epsilon above this share of the local one is next to no amplification
@@ -96,47 +101,74 @@ def check_shuffle_delta(delta: float, *, n: int, force: bool) -> float:
     return float(delta)
 
 
-def shuffle_delta(*, local_epsilon: float, n: int, central_epsilon: float) -> float:
+def shuffle_delta(
+    *, local_epsilon: float, n: int, central_epsilon: float, n_symbols: int | None = None
+) -> float:
     """An upper bound of delta at `central_epsilon` for one shuffled batch of n reports."""
     check_epsilon(local_epsilon, name="local_epsilon")
     check_at_least(n, 1, name="n")
+    _check_symbols(n_symbols)
     if not 0.0 <= central_epsilon < math.inf:
         raise TacitError(f"central_epsilon must be finite and at least 0, got {central_epsilon!r}.")
-    guess, arguments = 1e-6, {"local_epsilon": float(local_epsilon), "n": int(n)}
+    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols)
     # The first value only says where to look closely; both are bounds.
-    for _ in range(2):
-        found = _delta(central_epsilon, target_delta=guess, **arguments)  # type: ignore[arg-type]
-        guess = min(max(found, SMALLEST_DELTA), 0.5)
-    return found
+    first = at(central_epsilon, 1e-6)
+    return min(first, at(central_epsilon, min(max(first, SMALLEST_DELTA), 0.5)))
 
 
-def _delta(central_epsilon: float, *, local_epsilon: float, n: int, target_delta: float) -> float:
-    epsilons = np.array([central_epsilon], dtype=np.float64)
-    bound = clones_delta(
-        epsilons=epsilons, local_epsilon=local_epsilon, n=n, target_delta=target_delta
-    )
-    return float(bound[0])
+def _check_symbols(n_symbols: int | None) -> None:
+    if n_symbols is not None:
+        check_at_least(n_symbols, 2, name="n_symbols")
+
+
+def _curve(
+    *, local_epsilon: float, n: int, n_symbols: int | None = None
+) -> Callable[[float, float], float]:
+    """The bound as a function of central epsilon and of the delta where it should be tight."""
+
+    def at(central_epsilon: float, target_delta: float) -> float:
+        kinds = {None, n_symbols}  # what holds for every randomizer holds for this one too
+        bounds = [
+            clones_delta(
+                epsilons=np.array([central_epsilon], dtype=np.float64),
+                local_epsilon=local_epsilon,
+                n=n,
+                target_delta=target_delta,
+                n_symbols=kind,
+            )
+            for kind in kinds
+        ]
+        return min(float(bound[0]) for bound in bounds)
+
+    return at
 
 
 def shuffle_epsilon(
-    *, local_epsilon: float, n: int, delta: float, force: bool = False
+    *,
+    local_epsilon: float,
+    n: int,
+    delta: float,
+    n_symbols: int | None = None,
+    force: bool = False,
 ) -> ShuffleBound:
     """The central epsilon of n shuffled reports, each `local_epsilon`-LDP, at `delta`.
 
-    Guarantee: an upper bound, never above `local_epsilon`; see `ShuffleBound`.
+    Guarantee: an upper bound, never above `local_epsilon`; see `ShuffleBound`. It holds for every
+    randomizer; `n_symbols` gives a smaller one for k-ary randomized response over that many
+    symbols, and for nothing else.
     """
     check_epsilon(local_epsilon, name="local_epsilon")
     check_at_least(n, 1, name="n")
+    _check_symbols(n_symbols)
     check_shuffle_delta(delta, n=n, force=force)
+    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols)
     # Shuffling is post-processing, so the local epsilon always holds too.
     low, high = local_epsilon * 1e-9, float(local_epsilon)
     while high - low > 1e-9 * high:
         middle = math.sqrt(low * high)
-        if _delta(middle, local_epsilon=local_epsilon, n=n, target_delta=delta) <= delta:
-            high = middle
-        else:
-            low = middle
-    return _bound(high, local_epsilon=local_epsilon, n=n, delta=delta, theorem=NUMERICAL)
+        low, high = (low, middle) if at(middle, delta) <= delta else (middle, high)
+    theorem = NUMERICAL if n_symbols is None else RANDOMIZED_RESPONSE
+    return _bound(high, local_epsilon=local_epsilon, n=n, delta=delta, theorem=theorem)
 
 
 def _bound(
@@ -188,7 +220,7 @@ def calibrate_one_round(*, central_epsilon: float, n: int, delta: float) -> floa
     low, high = central_epsilon, central_epsilon + math.log(n) + 1.0
     while high - low > 1e-7 * high:
         middle = 0.5 * (low + high)
-        bound = _delta(central_epsilon, local_epsilon=middle, n=n, target_delta=delta)
+        bound = _curve(local_epsilon=middle, n=n)(central_epsilon, delta)
         low, high = (middle, high) if bound <= delta else (low, middle)
     # The search above and the account below round differently: step back until they agree.
     while low > central_epsilon:

@@ -16,11 +16,23 @@ from tacit.guarantee import DpGuarantee
 
 
 def summarize_shuffle(
-    *, local_epsilon: float, n: int, delta: float, rounds: int = 1, force: bool = False
+    *,
+    local_epsilon: float,
+    n: int,
+    delta: float,
+    rounds: int = 1,
+    n_symbols: int | None = None,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Central epsilon of `rounds` batches of n reports, its theorem, conditions and a note."""
     check_at_least(rounds, 1, name="rounds")
-    one = shuffle_epsilon(local_epsilon=local_epsilon, n=n, delta=delta, force=force)
+    if rounds > 1 and n_symbols is not None:
+        raise TacitError(
+            "the bound for randomized response is for one round; leave the symbols out for more."
+        )
+    one = shuffle_epsilon(
+        local_epsilon=local_epsilon, n=n, delta=delta, n_symbols=n_symbols, force=force
+    )
     central, theorem = one.central_epsilon, one.theorem
     if rounds > 1:
         central = compose_shuffled([(local_epsilon, n)] * rounds, delta=delta, force=force)

@@ -23,6 +23,10 @@ def shuffle_command(
     n: ReportsOption,
     delta: DeltaOption,
     rounds: RoundsOption = 1,
+    symbols: Annotated[
+        int | None,
+        typer.Option(help="Only for k-ary randomized response over this many symbols: tighter."),
+    ] = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -33,7 +37,12 @@ def shuffle_command(
     from tacit.accounting.summary import summarize_shuffle
 
     result = summarize_shuffle(
-        local_epsilon=local_epsilon, n=n, delta=delta, rounds=rounds, force=force
+        local_epsilon=local_epsilon,
+        n=n,
+        delta=delta,
+        rounds=rounds,
+        n_symbols=symbols,
+        force=force,
     )
 
     def render() -> None:
