@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.errors import BudgetExceeded, BundleError, TacitError
-from tacit.fleet.checkpoint import Checkpoint, RoundRecord
+from tacit.fleet.analyser_state import Checkpoint, RoundRecord
 from tacit.fleet.keys import write_atomic, write_secret
 from tacit.fleet.seal import Opener, sealed_size
 from tacit.fleet.shuffler import Batch, Refused
