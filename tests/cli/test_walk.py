@@ -26,6 +26,8 @@ REQUIRED = {
     "delta": "1e-6",
 }
 
+BAD_NUMBERS = {"integer": ["x", "1.5", "-1"], "float": ["x", "nan", "inf", "-1", "0"]}
+
 
 def commands(node: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     node = node or typer.main.get_command(app)
@@ -50,7 +52,8 @@ def complete_call(path: tuple[str, ...], *, without: str | None = None) -> list[
     for param in LEAVES[path].params:
         if not param.required or param.name == without:
             continue
-        value = REQUIRED.get(param.name, "nowhere")
+        number = param.type.name.split(" ")[0] in BAD_NUMBERS
+        value = REQUIRED.get(param.name, "2" if number else "nowhere")
         words += [value] if param.param_type_name == "argument" else [param.opts[0], value]
     return words
 
@@ -83,7 +86,6 @@ def test_a_missing_argument_is_refused(path: tuple[str, ...], capsys: Any) -> No
             assert_refused(tacit(capsys, *complete_call(path, without=param.name)), "Missing")
 
 
-BAD_NUMBERS = {"integer": ["x", "1.5", "-1"], "float": ["x", "nan", "inf", "-1", "0"]}
 NUMBERS = [
     (path, option.opts[0], value)
     for path, command in LEAVES.items()

@@ -1,0 +1,1 @@
+"""The honest comparison: suites of tasks, a runner that survives, statistics that hold."""

@@ -1,0 +1,99 @@
+"""Run one task and say everything about it that a reader needs to believe it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import platform
+import resource
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from tacit._version import VERSION
+from tacit.arena.methods import Outcome, run_method
+from tacit.arena.task import Task
+from tacit.errors import TacitError
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "aeon", "torch", "spu", "flwr")
+
+
+def run_task(task: Task) -> dict[str, Any]:
+    """The record of one task; an error of the method becomes a record of status 'failed'."""
+    start, cpu = time.perf_counter(), _cpu_seconds()
+    try:
+        outcome = run_method(task)
+    except TacitError as error:
+        return failure(task, str(error), seconds=time.perf_counter() - start)
+    return {
+        **_head(task, "done"),
+        **_result(outcome),
+        "seconds": round(time.perf_counter() - start, 3),
+        "cpu_seconds": round(_cpu_seconds() - cpu, 3),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+    }
+
+
+def failure(task: Task, reason: str, *, seconds: float) -> dict[str, Any]:
+    """The record of a task that has no result: kept, shown, and not run again by itself."""
+    return {**_head(task, "failed"), "reason": reason, "seconds": round(seconds, 3)}
+
+
+def _result(outcome: Outcome) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "accuracy": outcome.accuracy,
+        "guarantee": outcome.guarantee.to_dict(),
+        "leakage": outcome.leakage,
+    }
+    return {**plain, "details": outcome.details}
+
+
+def _head(task: Task, status: str) -> dict[str, Any]:
+    return {
+        "task": task.to_dict(),
+        "status": status,
+        "commit": commit(),
+        "version": VERSION,
+        "versions": versions(),
+        "machine": platform.machine(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The libraries that a result depends on."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of the code that runs, with '-dirty' if it differs, 'unknown' outside of git."""
+    here = Path(__file__).parent
+    words = [
+        "git",
+        "-C",
+        str(here),
+        "describe",
+        "--always",
+        "--abbrev=10",
+        "--dirty",
+        "--exclude=*",
+    ]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def _cpu_seconds() -> float:
+    times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in times)

@@ -1,0 +1,78 @@
+"""Results on disk: one JSON line per task, appended, never edited.
+
+A line is written with one system call on a file opened for appending and is then flushed to the
+disk, so a killed process leaves either the whole line or, at worst, a torn last one; a torn line
+is passed over by readers and closed off by the next append, and its task runs again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tacit.arena.task import Task, task_from_dict
+from tacit.errors import TacitError
+
+RESULTS = "results.jsonl"
+
+
+class Store:
+    """The results of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / RESULTS
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add one line and wait until it is on disk; safe with many processes at once."""
+        line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            os.write(handle, (_closing(handle) + line).encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Every whole line in order; what is neither a line of ours nor a torn one is an error."""
+        if not self.path.exists():
+            return
+        lines = self.path.read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines, start=1):
+            record = _parse(line)
+            if record is not None:
+                yield record
+            elif line.strip() and not line.startswith("{"):
+                raise TacitError(
+                    f"{self.path.name} line {number} is no result; results are never edited, "
+                    "restore the file."
+                )
+
+    def done(self) -> set[str]:
+        """Keys of the tasks that have a line, failed ones included: nothing is retried silently."""
+        return {task_from_dict(record["task"]).key for record in self.records()}
+
+    def remaining(self, tasks: list[Task]) -> list[Task]:
+        """The tasks that have no line yet, in order."""
+        done = self.done()
+        return [task for task in tasks if task.key not in done]
+
+
+def _closing(handle: int) -> str:
+    """A line break, if the last writer died in the middle of its line."""
+    size = os.fstat(handle).st_size
+    return "\n" if size and os.pread(handle, 1, size - 1) != b"\n" else ""
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return record if isinstance(record, dict) and "task" in record else None

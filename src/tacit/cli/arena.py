@@ -1,0 +1,68 @@
+"""`tacit arena`: run a suite, and report on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.common import JsonFlag, emit, new_app, progress_bar
+from tacit.errors import TacitError
+
+app = new_app("The comparison: run a suite of tasks, and write the page about it.")
+
+
+@app.command("run")
+def run_command(
+    suite: Annotated[str, typer.Argument(help="quick, softshape-table2, fedst, timefl, ...")],
+    out: Annotated[Path, typer.Option(help="Folder of the results.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where an earlier run stopped.")
+    ] = False,
+    data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Only these methods.")] = None,
+    epsilon: Annotated[list[float] | None, typer.Option(help="These budgets.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Number of seeds, from 0 on.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes at once, one thread each.")] = 2,
+    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run every task of a suite that has no result yet.
+
+    Example: `tacit arena run quick --out results/quick`
+    """
+    from tacit.arena.runner import check_engine, run_suite
+    from tacit.arena.store import Store
+    from tacit.arena.suites import Choice, suite_tasks
+    from tacit.errors import check_at_least, check_epsilon
+
+    seeds = None if runs is None else range(check_at_least(runs, 1, name="runs"))
+    epsilons = None if epsilon is None else [check_epsilon(value) for value in epsilon]
+    choice = Choice(data=data, methods=method, epsilons=epsilons, seeds=seeds)
+    tasks = suite_tasks(suite, choice)
+    check_at_least(workers, 1, name="workers")
+    check_engine(engine)
+    store = Store(out)
+    if store.path.exists() and not resume:
+        raise TacitError(f"{store.path} exists; go on with --resume, or choose another folder.")
+    with progress_bar(suite) as report:
+        tally = run_suite(
+            tasks, store, workers=workers, engine=engine, address=address, progress=report
+        )
+    emit({**tally.to_dict(), "results": store.path}, as_json=as_json)
+
+
+@app.command("report")
+def report_command(
+    folder: Annotated[Path, typer.Argument(help="Folder that 'tacit arena run' wrote.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Write one self-contained page about the results of a folder.
+
+    Example: `tacit arena report results/quick`
+    """
+    from tacit.report.arena import write_arena_page
+
+    emit({"report": write_arena_page(folder)}, as_json=as_json)

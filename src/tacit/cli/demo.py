@@ -1,0 +1,52 @@
+"""`tacit demo`: see each family at work on an embedded data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.common import JsonFlag, SeedOption, emit, print_table, progress_bar
+from tacit.progress import Progress
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("tacit-demo"),
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take GunPoint through every installed family and write a page about it.
+
+    Example: `tacit demo --out my-demo`
+    """
+    from tacit.report.demo import run_demo
+
+    with progress_bar("demo") as report:
+
+        def for_family(name: str) -> Progress:
+            def show(done: int, total: int, message: str) -> None:
+                report(done, total, f"{name}: {message}")
+
+            return show
+
+        result = run_demo(out, seed=seed, progress=for_family)
+
+    def render() -> None:
+        rows = [
+            (
+                name,
+                f"{trip['accuracy']:.3f}",
+                trip["left_the_owner"],
+                trip["guarantee"]["sentence"],
+                f"{trip['seconds']:.1f}",
+            )
+            for name, trip in result["families"].items()
+        ]
+        columns = ("family", "accuracy", "what left the owner", "guarantee", "seconds")
+        print_table(rows, columns=columns, title=f"{result['data']}, one run")
+        for name in result["not_installed"]:
+            typer.echo(f"Not installed: {name} (pip install 'tacit-ts[{name}]').")
+        typer.echo(f"Page: {result['report']}")
+
+    emit(result, as_json=as_json, render=render)

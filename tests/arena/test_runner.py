@@ -1,0 +1,173 @@
+"""The real runner on real processes: resuming, a killed worker, a killed runner, Ray."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.arena.runner import run_suite, tally
+from tacit.arena.store import Store
+from tacit.arena.suites import SUITES, Choice, suite_tasks
+from tacit.arena.task import Task
+from tacit.errors import TacitError
+
+SETS = ("ItalyPowerDemand", "GunPoint")
+
+
+@pytest.fixture(autouse=True)
+def _no_data_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TACIT_DATA", raising=False)
+
+
+def small_tasks(method: str = "1-nn") -> list[Task]:
+    return [
+        Task(suite="t", method=method, data=data, epsilon=epsilon, seed=seed)
+        for data in SETS
+        for epsilon in (None, 5.0)
+        for seed in (0, 1)
+    ]
+
+
+def accuracies(store: Store) -> dict[str, float]:
+    return {
+        str(record["task"]): record["accuracy"]
+        for record in store.records()
+        if record["task"]["epsilon"] is None
+    }
+
+
+def test_records_hold_what_a_reader_needs(tmp_path: Path) -> None:
+    seen: list[str] = []
+    tasks = small_tasks()
+    store = Store(tmp_path)
+    ended = run_suite(tasks, store, progress=lambda done, total, text: seen.append(text))
+    assert (ended.done, ended.failed, ended.remaining) == (8, 0, 0)
+    assert len(seen) == 8
+    assert "min left" in seen[0]
+    for record in store.records():
+        assert {"task", "guarantee", "accuracy", "seconds", "cpu_seconds", "peak_memory_mb",
+                "versions", "commit", "leakage"} <= set(record)  # fmt: skip
+        assert record["guarantee"]["kind"] == "unprotected"
+    gunpoint = [r for r in store.records() if r["task"]["data"] == "GunPoint"]
+    clean = [r["accuracy"] for r in gunpoint if r["task"]["epsilon"] is None]
+    assert clean == [pytest.approx(0.9133, abs=1e-3)] * 2, "the archive's figure for 1-NN"
+    size = store.path.stat().st_size
+    run_suite(tasks, store)
+    assert store.path.stat().st_size == size, "a second run has nothing to do"
+
+
+def test_a_failed_task_is_recorded_and_not_retried(tmp_path: Path) -> None:
+    bad = Task(suite="t", method="1-nn", data="GunPoint", options=(("views", 0),))
+    store = Store(tmp_path)
+    assert run_suite([bad], store).failed == 1
+    assert "views" in next(iter(store.records()))["reason"]
+    assert run_suite([bad], store).failed == 1
+    assert len(list(store.records())) == 1
+
+
+@pytest.mark.timeout(90)
+def test_a_killed_worker_costs_one_task_and_says_so(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    slow = Task(suite="t", method="inceptiontime", data="GunPoint", options=(("n_epochs", 100000),))
+    killed: list[int] = []
+
+    def kill_the_slow_one(done: int, total: int, text: str) -> None:
+        if killed:
+            return
+        # While the runner is here the other worker idles, so the slow one shows by its CPU time.
+        team = [child.pid or 0 for child in active_children()]
+        start = {pid: _cpu(pid) for pid in team}
+        while max(_cpu(pid) - start[pid] for pid in team) < 1.0:
+            time.sleep(0.05)
+        busiest = max(team, key=lambda pid: _cpu(pid) - start[pid])
+        os.kill(busiest, signal.SIGKILL)
+        killed.append(busiest)
+
+    ended = run_suite([slow, *small_tasks()[:3]], store, workers=2, progress=kill_the_slow_one)
+    assert killed
+    assert ended.remaining == 0
+    assert ended.failed >= 1
+    reasons = [r["reason"] for r in store.records() if r["status"] == "failed"]
+    assert any("worker died with exit code -9" in reason for reason in reasons)
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (float(fields[11]) + float(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_killed_runner_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """kill -9 in the middle of a run of the command, then --resume."""
+    out = tmp_path / "r"
+    words = [
+        sys.executable, "-m", "tacit", "arena", "run", "quick", "--out", str(out), "--json",
+        "--data", "ItalyPowerDemand", "--data", "GunPoint",
+        "--method", "1-nn", "--method", "majority", "--runs", "4",
+    ]  # fmt: skip
+    total = len(
+        suite_tasks("quick", Choice(data=SETS, methods=("1-nn", "majority"), seeds=range(4)))
+    )
+    first = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _wait_for_lines(out / "results.jsonl", 3)
+    first.kill()
+    first.wait()
+    early = (out / "results.jsonl").read_bytes()
+    second = subprocess.run(
+        [*words, "--resume"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert f'"done": {total}' in second.stdout
+    assert (out / "results.jsonl").read_bytes().startswith(early.rsplit(b"\n", 1)[0])
+    keys = [str(record["task"]) for record in Store(out).records()]
+    assert len(keys) == len(set(keys)) == total
+
+
+def _wait_for_lines(path: Path, count: int) -> None:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text().count("\n") >= count:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run never began")
+
+
+def test_ray_gives_the_same_results(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the arena extra is not installed")
+    tasks = small_tasks()[:6:2]
+    here, there = Store(tmp_path / "local"), Store(tmp_path / "ray")
+    run_suite(tasks, here)
+    run_suite(tasks, there, engine="ray")
+    assert accuracies(here) == accuracies(there)
+    assert tally(tasks, there).done == len(tasks)
+
+
+def test_suites_are_fixed_and_narrowed_by_choice() -> None:
+    for name in SUITES:
+        tasks = suite_tasks(name)
+        assert len({task.key for task in tasks}) == len(tasks)
+    table2 = suite_tasks("softshape-table2")
+    assert len(table2) == 19 * 10 * 5 * 3
+    few = suite_tasks(
+        "softshape-table2", Choice(data=["CBF"], methods=["tsf"], epsilons=[1.0], seeds=[0])
+    )
+    assert [(t.data, t.method, t.epsilon) for t in few] == [("CBF", "tsf", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("suite", "choice", "words"),
+    [
+        ("quik", Choice(), "no suite"),
+        ("quick", Choice(methods=["roket"]), "did you mean 'rocket'"),
+        ("quick", Choice(methods=["rocket"]), "nothing of the suite"),
+    ],
+)
+def test_impossible_choices_are_refused(suite: str, choice: Any, words: str) -> None:
+    with pytest.raises(TacitError, match=words):
+        suite_tasks(suite, choice)
