@@ -86,11 +86,14 @@ def test_a_missing_argument_is_refused(path: tuple[str, ...], capsys: Any) -> No
             assert_refused(tacit(capsys, *complete_call(path, without=param.name)), "Missing")
 
 
+# Numbers that look bad and are not: a pure guarantee has delta 0.
+FINE = {(("account", "group"), "--delta", "0")}
 NUMBERS = [
     (path, option.opts[0], value)
     for path, command in LEAVES.items()
     for option in options(command)
     for value in BAD_NUMBERS.get(option.type.name.split(" ")[0].removesuffix(" range"), [])
+    if (path, option.opts[0], value) not in FINE
 ]
 
 
