@@ -127,9 +127,9 @@ def zcdp_epsilon(*, rho: float, delta: float) -> float:
 def summed_noise_gap(*, local_sigma: float, n_clients: int, dimension: int) -> float:
     """How far a sum of clients' discrete Gaussians is from one discrete Gaussian.
 
-    Bounds the log density ratio in both directions, over `dimension` coordinates: Kairouz, Liu,
-    Steinke 2021, Theorem 7 applied n_clients - 1 times. `local_sigma` is that of one client on the
-    integer grid, at least 1/2; from 3 upwards the gap is below 1e-37 per client and coordinate.
+    Bounds the log density ratio in both directions, over `dimension` coordinates; proved in
+    docs/accounting.md. `local_sigma` is that of one client on the integer grid, at least 1/2; from
+    3 upwards the gap is below 1e-37 per client and coordinate.
     """
     if not 0.5 <= local_sigma < math.inf:
         raise TacitError(
@@ -139,7 +139,7 @@ def summed_noise_gap(*, local_sigma: float, n_clients: int, dimension: int) -> f
     check_at_least(n_clients, 1, name="n_clients")
     check_at_least(dimension, 1, name="dimension")
     exponent = 2.0 * math.pi**2 * local_sigma**2
-    terms = [10.0 * math.exp(-exponent * k / (k + 1.0)) for k in range(1, min(n_clients, 1000))]
+    terms = [5.0 * math.exp(-exponent * k / (k + 1.0)) for k in range(1, min(n_clients, 1000))]
     # Later terms are smaller than the last one computed.
     rest = max(n_clients - 1000, 0) * (terms[-1] if terms else 0.0)
     return dimension * (math.fsum(terms) + rest)
