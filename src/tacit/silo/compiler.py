@@ -27,16 +27,18 @@ from tacit.silo.session import JaxFunction, Shared, Static
 # Operations that the engine computes without opening anything. Sorting and top-k are missing on
 # purpose: the engine opens shuffled comparisons for them, and ties leak.
 _NAMES = """
-    abs add and broadcast case ceil clamp compare complex concatenate constant convert convolution
-    divide dot dot_general dynamic_slice dynamic_update_slice equal erf exponential expm1 floor free
-    greater greater_equal if imag iota less less_equal log log1p logistic maximum minimum multiply
-    negate not not_equal or pad popcnt power real reduce reduce_window remainder reshape return
-    reverse round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic
-    shift_right_logical sign slice sqrt subtract tanh transpose while xor maxpool maxpool_scatter
-    select_and_scatter argmax bitcast_convert cosine sine
+    abs add and argmax bitcast_convert broadcast broadcast_as case ceil clamp complex concatenate
+    constant convert convolution cosine divide dot dot_general dynamic_slice dynamic_update_slice
+    epsilon equal exponential exponential_minus_one floor free greater greater_equal if imag iota
+    less less_equal log log_plus_one logistic maximum maxpool_scatter minimum multiply negate not
+    not_equal or pad popcnt power real reciprocal reduce reduce_window remainder reshape return
+    reverse round_nearest_afz round_nearest_even rsqrt select select_and_scatter shift_left
+    shift_right_arithmetic shift_right_logical sign sine slice sqrt subtract tanh transpose while
+    xor
 """
-OBLIVIOUS = frozenset(_NAMES.split())
-_OPERATION = re.compile(r"\bpphlo\.([a-z0-9_]+)")
+# Of the custom calls only the one that changes how a share is held; `spu.reveal` is another.
+OBLIVIOUS = frozenset(_NAMES.split()) | {"custom_call @spu.prefer_a"}
+_OPERATION = re.compile(r"\bpphlo\.(custom_call @[\w.]+|[a-z0-9_]+)")
 _TYPES = frozenset({"secret", "version"})
 _SECRET_UPDATE = re.compile(r"pphlo\.dynamic_update_slice[^\n]*: \(([^\n]*)\) ->")
 

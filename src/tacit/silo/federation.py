@@ -80,8 +80,9 @@ def run_federation(
             limits=limits or Limits(),
             tls=tls,
         )
-        running = _Running(configs, cache=cache or default_cache(), progress=progress or silent)
-        running.finish(inputs)
+        # The caller wrote the plan, so the caller agrees to its program.
+        options = ["--cache", str(cache or default_cache()), "--program", plan.program]
+        _Running(configs, options, progress=progress or silent).finish(inputs)
         outs = [config.parent / "out" for config in configs.values()]
         return FederationResult(
             arrays=read_model(outs[0]),
@@ -107,14 +108,16 @@ def free_port() -> int:
 class _Running:
     """The party processes of one run; none of them outlives `finish`."""
 
-    def __init__(self, configs: Mapping[str, Path], *, cache: Path, progress: Progress) -> None:
+    def __init__(
+        self, configs: Mapping[str, Path], options: Sequence[str], *, progress: Progress
+    ) -> None:
         self._progress = progress
         self._processes: list[subprocess.Popen[bytes]] = []
         self._feeds: list[socket.socket] = []
         for config in configs.values():
             ours, theirs = socket.socketpair()
             process = subprocess.Popen(
-                [sys.executable, "-m", "tacit.silo.party", str(config), "--cache", str(cache)],
+                [sys.executable, "-m", "tacit.silo.party", str(config), *options],
                 stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=(config.parent / "stderr.txt").open("wb"),

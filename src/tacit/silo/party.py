@@ -37,7 +37,7 @@ from tacit.silo.supervisor import EngineProcess
 from tacit.silo.wire import FrameSocket, Header
 
 # The programs that a plan may name, by import path: the one place where they are registered.
-PROGRAMS = {"fedst": "tacit.silo.search:fedst_program"}
+PROGRAMS = {"fedst": "tacit.silo.program:fedst_program"}
 # How long to wait for the true culprit after one's own engine lost contact.
 SECOND_OPINION_SECONDS = 2.0
 
@@ -69,13 +69,19 @@ class Outcome:
     model: bytes | None
 
 
-def program_path(name: str) -> str:
-    """The import path of a registered program; `module:function` is taken as it is."""
-    if ":" in name:
-        return name
-    if name not in PROGRAMS:
-        raise TacitError(f"the plan names the program {name!r}; known are {sorted(PROGRAMS)}.")
-    return PROGRAMS[name]
+def program_path(name: str, *, agreed: str | None = None) -> str:
+    """The import path of a registered program, or of one that this party's person agreed to.
+
+    A plan is written by somebody else: it cannot make a party import just any code.
+    """
+    if name in PROGRAMS:
+        return PROGRAMS[name]
+    if name != agreed:
+        raise TacitError(
+            f"the plan names the program {name!r}; built in are {sorted(PROGRAMS)}, any other "
+            f"needs this party's consent (--program {name})."
+        )
+    return name
 
 
 class Party:
@@ -88,8 +94,10 @@ class Party:
         *,
         progress: Progress = silent,
         cache: Path | None = None,
+        program: str | None = None,
     ) -> None:
         self._config = config
+        self._program = program_path(config.terms.program, agreed=program)
         self._data = data
         self._progress = progress
         self._cache = cache
@@ -105,7 +113,6 @@ class Party:
 
     async def run(self) -> Outcome:
         """Join, agree, compute; the outcome, or one error that names the party at fault."""
-        program_path(self._config.terms.program)
         try:
             await self._mesh.open(self._hello())
             if isinstance(self._data, OwnData):
@@ -188,7 +195,7 @@ class Party:
             "t": "order",
             "plan": plan.to_dict(),
             "rank": self._config.rank,
-            "program": program_path(plan.program),
+            "program": self._program,
             "private": dict(self._data.private),
             "addresses": [peer.engine for peer in self._config.peers],
             "tls": self._config.tls,
@@ -269,6 +276,7 @@ def take_part(
     *,
     progress: Progress = silent,
     cache: Path | None = None,
+    program: str | None = None,
 ) -> Outcome:
     """Run one party to its end, write its receipt (and model), and return them.
 
@@ -280,7 +288,8 @@ def take_part(
     async def run() -> Outcome:
         # Failed handshakes of strangers are no news; everything else is handled where it occurs.
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-        return await Party(config, data, progress=progress, cache=cache).run()
+        party = Party(config, data, progress=progress, cache=cache, program=program)
+        return await party.run()
 
     for name in (MODEL, RECEIPT):
         # Nothing of an earlier run may pass for the result of this one.
@@ -318,6 +327,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tacit.silo.party")
     parser.add_argument("config", type=Path)
     parser.add_argument("--cache", type=Path, default=None)
+    parser.add_argument("--program", default=None)
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -326,7 +336,13 @@ def main(arguments: list[str]) -> int:
 
     try:
         config = load_config(options.config)
-        take_part(config, _data_from_stdin(config), progress=progress, cache=options.cache)
+        take_part(
+            config,
+            _data_from_stdin(config),
+            progress=progress,
+            cache=options.cache,
+            program=options.program,
+        )
     except TacitError as error:
         sys.stderr.write(f"tacit: {' '.join(str(error).split())}\n")
         return 2

@@ -1,0 +1,204 @@
+"""Commands of the silo family: write the folders of a federation, and run one party."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.common import JsonFlag, emit, new_app, progress_bar
+from tacit.errors import TacitError
+
+if TYPE_CHECKING:
+    from tacit.silo.party import OwnData
+
+app = new_app("Owners who classify together without showing their series: one process per owner.")
+
+
+@app.command("init")
+def init_command(
+    folder: Annotated[Path, typer.Argument(help="A new folder; one folder per party goes in it.")],
+    parties: Annotated[
+        str, typer.Option(help="Names, separated by commas; the first one gets the model.")
+    ],
+    hosts: Annotated[
+        str, typer.Option(help="One host for all, or one per party, separated by commas.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="First port; each party takes two per host.")] = 9100,
+    quality: Annotated[str, typer.Option(help="How shapelets are ranked: f or ig.")] = "f",
+    classifier: Annotated[str, typer.Option(help="forest or logistic.")] = "forest",
+    candidates: Annotated[int, typer.Option(help="Shapelet candidates to examine.")] = 500,
+    shapelets: Annotated[int, typer.Option(help="Shapelets to keep.")] = 200,
+    time_contract: Annotated[
+        float | None, typer.Option(help="Seconds after which the search stops.")
+    ] = None,
+    join_seconds: Annotated[float, typer.Option(help="How long to wait for the others.")] = 60.0,
+    silence_seconds: Annotated[
+        float, typer.Option(help="How long a party may be silent before the run ends.")
+    ] = 15.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write one folder per organisation: configuration, key, certificates, and the agreed plan.
+
+    Send each organisation its own folder and nothing else. Example:
+
+    tacit silo init federation --parties north,south,west
+    --hosts north.example,south.example,west.example
+    """
+    from tacit.silo.config import Limits, write_folders
+    from tacit.silo.keys import certificate_fingerprint
+    from tacit.silo.plan import Terms, default_protocol
+    from tacit.silo.settings import Settings
+
+    names = tuple(name.strip() for name in parties.split(","))
+    terms = Terms(
+        program="fedst",
+        parties=names,
+        protocol=default_protocol(len(names)),
+        params=Settings(
+            quality=quality,
+            classifier=classifier,
+            n_candidates=candidates,
+            n_shapelets=shapelets,
+            time_contract=time_contract,
+        ).to_params(),
+    )
+    limits = Limits(join_seconds=join_seconds, silence_seconds=silence_seconds)
+    addresses = place(hosts, n_parties=len(names), port=port)
+    configs = write_folders(folder, terms, addresses=addresses, limits=limits)
+    described = {
+        name: {
+            "config": str(config),
+            "certificate": certificate_fingerprint(config.parent / "party.crt"),
+            "run": f"tacit silo party {config} --data YOUR_SERIES",
+        }
+        for name, config in configs.items()
+    }
+    emit({"fingerprint": terms.fingerprint, "parties": described}, as_json=as_json)
+
+
+def place(hosts: str, *, n_parties: int, port: int) -> list[tuple[str, str]]:
+    """The control and engine address of every party; ports go up where hosts repeat."""
+    listed = [host.strip() for host in hosts.split(",")]
+    if len(listed) == 1:
+        listed *= n_parties
+    if len(listed) != n_parties:
+        raise TacitError(f"--hosts names {len(listed)} hosts for {n_parties} parties.")
+    if not 0 < port <= 65535 - 2 * n_parties:
+        raise TacitError(f"--port must leave room for two ports per party, got {port}.")
+    used: dict[str, int] = {}
+    addresses = []
+    for host in listed:
+        first = port + 2 * used.get(host, 0)
+        used[host] = used.get(host, 0) + 1
+        addresses.append((f"{host}:{first}", f"{host}:{first + 1}"))
+    return addresses
+
+
+@app.command("party")
+def party_command(
+    config: Annotated[Path, typer.Argument(help="This party's party.toml.")],
+    data: Annotated[
+        Path | None, typer.Option(help="This party's own series (.npz .ts .tsv .csv .parquet).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where model and receipt go.")] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(help="Agree to run this module:function, if the plan names no built-in one."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run one party on its own machine with its own data, until all parties are done.
+
+    The first party of the plan ends with the model, the others with a receipt. Example:
+
+    tacit silo party federation/north/party.toml --data north.npz
+    """
+    from dataclasses import replace
+
+    from tacit.silo.compiler import default_cache
+    from tacit.silo.config import load_config
+    from tacit.silo.party import take_part
+    from tacit.silo.receipts import MODEL, RECEIPT
+
+    settings = load_config(config)
+    if out is not None:
+        settings = replace(settings, out=out.resolve())
+    with progress_bar(f"party {settings.name}") as progress:
+        outcome = take_part(
+            settings,
+            _own_data(data or settings.data),
+            progress=progress,
+            cache=default_cache(),
+            program=program,
+        )
+    receipt = outcome.receipt
+    result: dict[str, Any] = {
+        "party": receipt.party,
+        "receipt": str(settings.out / RECEIPT),
+        "model": str(settings.out / MODEL) if outcome.model is not None else None,
+        "fingerprint": receipt.plan.fingerprint,
+        "guarantee": receipt.guarantee.to_dict(),
+        "bytes_sent": receipt.bytes_sent,
+        "rounds": receipt.rounds,
+        "seconds": receipt.seconds,
+    }
+    emit(result, as_json=as_json)
+
+
+def _own_data(path: Path | None) -> OwnData | TacitError:
+    """The data, or what is wrong with them: the others must hear that this party cannot come."""
+    from tacit.silo.party import read_data
+
+    if path is None:
+        raise TacitError("this party has no data; give --data FILE or 'data' in party.toml.")
+    try:
+        return read_data(path)
+    except TacitError as error:
+        return error
+
+
+@app.command("show")
+def show_command(
+    config: Annotated[Path, typer.Argument(help="A party.toml.")], as_json: JsonFlag = False
+) -> None:
+    """Show the plan and the certificates' fingerprints, to compare them with the others.
+
+    Example: tacit silo show federation/north/party.toml
+    """
+    from tacit.silo.config import load_config
+    from tacit.silo.keys import certificate_fingerprint
+
+    settings = load_config(config)
+    certificates = {p.name: certificate_fingerprint(p.certificate) for p in settings.peers}
+    result = {
+        "party": settings.name,
+        "fingerprint": settings.terms.fingerprint,
+        "plan": settings.terms.to_dict(),
+        "certificates": certificates,
+    }
+    emit(result, as_json=as_json)
+
+
+@app.command("renew")
+def renew_command(
+    config: Annotated[Path, typer.Argument(help="This party's own party.toml.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Replace this party's key and certificate by new ones that nobody else has seen.
+
+    Hand the printed certificate file to the others: it replaces theirs in peers/.
+    Example: tacit silo renew federation/north/party.toml
+    """
+    from tacit.silo.config import load_config
+    from tacit.silo.keys import make_key_pair, write_public
+
+    settings = load_config(config)
+    fingerprint = make_key_pair(settings.name, key=settings.key, certificate=settings.certificate)
+    own = settings.peers[settings.rank].certificate
+    write_public(own, settings.certificate.read_bytes())
+    emit(
+        {"party": settings.name, "certificate": str(settings.certificate), "sha256": fingerprint},
+        as_json=as_json,
+    )
