@@ -129,7 +129,7 @@ def server(
 
     Example: `tacit fleet server fleet/server/server.toml --json`
     """
-    from tacit.fleet.processes import run_server
+    from tacit.fleet.superlink import run_server
 
     with progress_bar("rounds") as progress:
         result = run_server(config, resume=resume, progress=progress)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tacit.data import Dataset
 
 _STEP = 1e-6
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,9 @@ def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
         )
     if not 1024 <= hosts.port <= 65000 - wishes.n_nodes:
         raise TacitError(f"the first port must lie in 1024..{65000 - wishes.n_nodes}.")
+    for host in (hosts.server, hosts.shuffler, hosts.analyser, hosts.listen):
+        if not _HOST.fullmatch(host):
+            raise TacitError(f"a host is a name or an IPv4 address, got {host!r}.")
     if folder.exists() and any(folder.iterdir()):
         raise TacitError(
             f"{folder} is not empty; choose a new folder, because keys are never overwritten."

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.fleet.processes import run_server, stop
+from tacit.fleet.processes import stop
+from tacit.fleet.superlink import run_server
 from tacit.progress import Progress, silent
 
 

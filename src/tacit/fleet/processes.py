@@ -1,4 +1,4 @@
-"""Run the parts of a fleet: our two services, Flower's SuperLink with a run, and its SuperNodes.
+"""Run the parts of a fleet: our two services and Flower's SuperNodes.
 
 Flower is started through its own commands, offline (no telemetry, no update check, no dependency
 installation), with TLS and node authentication always on; there is no switch to turn them off.
@@ -7,14 +7,11 @@ installation), with TLS and node authentication always on; there is no switch to
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,17 +26,14 @@ from tacit.fleet.plan_file import (
     read_config,
     read_run,
 )
-from tacit.progress import Progress, silent
 
 if TYPE_CHECKING:
     from tacit.fleet.analyser import Analyser
 
-_START_SECONDS = 60.0
-_COMMAND_SECONDS = 120.0
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 _RESTART_SECONDS = 1.0
-_CONNECTION = "fleet"
+_LARGEST_BATCH = 2**32  # only the pinned shuffler can send one at all
 
 
 def run_shuffler(path: Path) -> None:
@@ -72,7 +66,7 @@ def run_analyser(path: Path) -> None:
     fleet = read_run(config.plan)
     analyser = open_analyser(config, fleet)
     try:
-        serve(analyser_servers(config, analyser, max_bytes=2**32))
+        serve(analyser_servers(config, analyser, max_bytes=_LARGEST_BATCH))
     finally:
         analyser.close()
 
@@ -101,7 +95,7 @@ def run_node(path: Path) -> NoReturn:
     for needed in (config.data, config.identity, config.token_key, config.authority):
         read_bytes(needed)
     arguments, environment = _supernode(path, config)
-    _stop_on_sigterm()
+    stop_on_sigterm()
     while True:
         process = subprocess.Popen(
             arguments,
@@ -136,35 +130,13 @@ def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str
     return arguments, environment
 
 
-def _stop_on_sigterm() -> None:
+def stop_on_sigterm() -> None:
     """Leave through the `finally` clauses, so that no child outlives its parent."""
 
     def leave(number: int, _: object) -> NoReturn:
         raise SystemExit(128 + number)
 
     signal.signal(signal.SIGTERM, leave)
-
-
-def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict[str, Any]:
-    """Run the SuperLink and one Flower run over it until the analyser has finished."""
-    config = read_config(path, ServerConfig)
-    fleet = read_run(config.plan)
-    before = analyser_status(config, wait_seconds=_START_SECONDS)
-    if before["finished"]:
-        return before
-    if before["round"] > 1 and not resume:
-        raise TacitError(
-            f"this run is at round {before['round']} of {fleet.plan.n_rounds} already; "
-            "add --resume to go on from the analyser's checkpoint."
-        )
-    _stop_on_sigterm()
-    home = (config.state / "flower").resolve()
-    environment = flower_environment(home)
-    _write_connection(home, config)
-    with _superlink(config, environment) as superlink:
-        _register_nodes(config, environment)
-        _start_run(path, config, environment)
-        return _watch(config, fleet, superlink, progress)
 
 
 def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[str, Any]:
@@ -185,6 +157,7 @@ def flower_environment(home: Path) -> dict[str, str]:
         "PATH": f"{commands}{os.pathsep}{os.environ.get('PATH', '')}",
         "FLWR_HOME": str(home),
         "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
         # The nodes' tasks are small; a thread pool each would only compete for the cores.
         "OMP_NUM_THREADS": "1",
@@ -211,111 +184,6 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise TacitError(f"cannot read {path}: {error.strerror}.") from error
-
-
-@contextlib.contextmanager
-def _superlink(
-    config: ServerConfig, environment: dict[str, str]
-) -> Iterator[subprocess.Popen[bytes]]:
-    config.state.mkdir(parents=True, exist_ok=True)
-    arguments = [
-        *("flower-superlink", "--host", config.host, "--port", str(config.port)),
-        *("--ssl-ca-certfile", str(config.authority.resolve())),
-        *("--ssl-certfile", str(config.certificate.resolve())),
-        *("--ssl-keyfile", str(config.private_key.resolve())),
-        *("--database", str((config.state / "superlink.db").resolve())),
-        *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
-    ]
-    with (config.state / "superlink.log").open("ab") as log:
-        process = subprocess.Popen(
-            arguments,
-            env=environment,
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    write_atomic(config.state / "superlink.pid", str(process.pid).encode())
-    try:
-        _wait_until_listening(process, config)
-        yield process
-    finally:
-        stop(process, group=True)
-
-
-def _wait_until_listening(process: subprocess.Popen[bytes], config: ServerConfig) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection((config.host, config.port), 1):
-            return
-        time.sleep(_POLL_SECONDS)
-    raise TacitError(
-        f"Flower's SuperLink did not start on {config.host}:{config.port}; "
-        f"see {config.state / 'superlink.log'}."
-    )
-
-
-def _write_connection(home: Path, config: ServerConfig) -> None:
-    text = (
-        f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
-        f'address = "{config.host}:{config.port}"\n'
-        f'root-certificates = "{config.authority.resolve()}"\n'
-    )
-    write_atomic(home / "config.toml", text.encode())
-
-
-def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
-    """Register every node's public key; the SuperLink's database remembers them."""
-    done = config.state / "registered.txt"
-    known = set(done.read_text().split()) if done.exists() else set()
-    for key in sorted(config.node_keys.glob("*.pub")):
-        if key.stem in known:
-            continue
-        _flwr(environment, "supernode", "register", str(key.resolve()), _CONNECTION)
-        known.add(key.stem)
-        write_atomic(done, "".join(f"{name}\n" for name in sorted(known)).encode())
-
-
-def _start_run(path: Path, config: ServerConfig, environment: dict[str, str]) -> None:
-    setting = f'server-config="{path.resolve()}"'
-    _flwr(environment, "run", str(config.app.resolve()), _CONNECTION, "--run-config", setting)
-
-
-def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
-    """One command of Flower's own, answering in JSON."""
-    done = subprocess.run(
-        ["flwr", *arguments, "--format", "json"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=_COMMAND_SECONDS,
-        check=False,
-    )
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except json.JSONDecodeError:
-        answer = {}
-    if not answer.get("success"):
-        said = answer.get("error-message") or done.stderr or done.stdout
-        raise TacitError(f"Flower refused '{' '.join(arguments[:2])}': {' '.join(said.split())}")
-    return answer
-
-
-def _watch(
-    config: ServerConfig, fleet: FleetRun, superlink: subprocess.Popen[bytes], progress: Progress
-) -> dict[str, Any]:
-    while True:
-        status = analyser_status(config, wait_seconds=_START_SECONDS)
-        spent = status["spent"]["epsilon"]
-        progress(status["round"] - 1, fleet.plan.n_rounds, f"epsilon spent {spent:.4g}")
-        if status["finished"]:
-            return status
-        if superlink.poll() is not None:
-            raise TacitError(
-                f"the SuperLink ended at round {status['round']} of {fleet.plan.n_rounds}; go on "
-                "with 'tacit fleet server CONFIG --resume', nothing that was spent is forgotten."
-            )
-        time.sleep(_POLL_SECONDS)
 
 
 def _get_json(config: ServerConfig, url: str, who: str, wait_seconds: float) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""Flower's SuperLink and one run over it, driven until the analyser has finished.
+
+The SuperLink's database remembers the nodes' keys; the state of the run itself lives with the
+analyser, so a SuperLink that dies costs nothing but the time to start another run with `--resume`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import TacitError
+from tacit.fleet.keys import write_atomic
+from tacit.fleet.plan_file import FleetRun, ServerConfig, read_config, read_run
+from tacit.fleet.processes import analyser_status, flower_environment, stop, stop_on_sigterm
+from tacit.progress import Progress, silent
+
+_START_SECONDS = 60.0
+_COMMAND_SECONDS = 120.0
+_POLL_SECONDS = 0.3
+_CONNECTION = "fleet"
+
+
+def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict[str, Any]:
+    """Run the SuperLink and one Flower run over it until the analyser has finished."""
+    config = read_config(path, ServerConfig)
+    fleet = read_run(config.plan)
+    before = analyser_status(config, wait_seconds=_START_SECONDS)
+    if before["finished"]:
+        return before
+    if before["round"] > 1 and not resume:
+        raise TacitError(
+            f"this run is at round {before['round']} of {fleet.plan.n_rounds} already; "
+            "add --resume to go on from the analyser's checkpoint."
+        )
+    stop_on_sigterm()
+    home = (config.state / "flower").resolve()
+    environment = flower_environment(home)
+    _write_connection(home, config)
+    with _superlink(config, environment) as superlink:
+        _register_nodes(config, environment)
+        _start_run(path, config, environment)
+        return _watch(config, fleet, superlink, progress)
+
+
+@contextlib.contextmanager
+def _superlink(
+    config: ServerConfig, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    config.state.mkdir(parents=True, exist_ok=True)
+    arguments = [
+        *("flower-superlink", "--host", config.host, "--port", str(config.port)),
+        *("--ssl-ca-certfile", str(config.authority.resolve())),
+        *("--ssl-certfile", str(config.certificate.resolve())),
+        *("--ssl-keyfile", str(config.private_key.resolve())),
+        *("--database", str((config.state / "superlink.db").resolve())),
+        *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+    ]
+    with (config.state / "superlink.log").open("ab") as log:
+        process = subprocess.Popen(
+            arguments,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    write_atomic(config.state / "superlink.pid", str(process.pid).encode())
+    try:
+        _wait_until_listening(process, config)
+        yield process
+    finally:
+        stop(process, group=True)
+
+
+def _wait_until_listening(process: subprocess.Popen[bytes], config: ServerConfig) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((config.host, config.port), 1):
+            return
+        time.sleep(_POLL_SECONDS)
+    raise TacitError(
+        f"Flower's SuperLink did not start on {config.host}:{config.port}; "
+        f"see {config.state / 'superlink.log'}."
+    )
+
+
+def _write_connection(home: Path, config: ServerConfig) -> None:
+    text = (
+        f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
+        f'address = "{config.host}:{config.port}"\n'
+        f'root-certificates = "{config.authority.resolve()}"\n'
+    )
+    write_atomic(home / "config.toml", text.encode())
+
+
+def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
+    """Register every node's public key; the SuperLink's database remembers them."""
+    done = config.state / "registered.txt"
+    known = set(done.read_text().split()) if done.exists() else set()
+    for key in sorted(config.node_keys.glob("*.pub")):
+        if key.stem in known:
+            continue
+        _flwr(environment, "supernode", "register", str(key.resolve()), _CONNECTION)
+        known.add(key.stem)
+        write_atomic(done, "".join(f"{name}\n" for name in sorted(known)).encode())
+
+
+def _start_run(path: Path, config: ServerConfig, environment: dict[str, str]) -> None:
+    setting = f'server-config="{path.resolve()}"'
+    _flwr(environment, "run", str(config.app.resolve()), _CONNECTION, "--run-config", setting)
+
+
+def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
+    """One command of Flower's own, answering in JSON."""
+    done = subprocess.run(
+        ["flwr", *arguments, "--format", "json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_COMMAND_SECONDS,
+        check=False,
+    )
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        answer = {}
+    if not answer.get("success"):
+        said = answer.get("error-message") or done.stderr or done.stdout
+        raise TacitError(f"Flower refused '{' '.join(arguments[:2])}': {' '.join(said.split())}")
+    return answer
+
+
+def _watch(
+    config: ServerConfig, fleet: FleetRun, superlink: subprocess.Popen[bytes], progress: Progress
+) -> dict[str, Any]:
+    while True:
+        status = analyser_status(config, wait_seconds=_START_SECONDS)
+        spent = status["spent"]["epsilon"]
+        progress(status["round"] - 1, fleet.plan.n_rounds, f"epsilon spent {spent:.4g}")
+        if status["finished"]:
+            return status
+        if superlink.poll() is not None:
+            raise TacitError(
+                f"the SuperLink ended at round {status['round']} of {fleet.plan.n_rounds}; go on "
+                "with 'tacit fleet server CONFIG --resume', nothing that was spent is forgotten."
+            )
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,202 @@
+"""`tacit fleet`: what `init` writes, who may read it, and one sentence for everything wrong."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from command import assert_refused, tacit
+from tacit.fleet.plan_file import (
+    AnalyserConfig,
+    NodeConfig,
+    ServerConfig,
+    ShufflerConfig,
+    read_config,
+    read_run,
+)
+from tacit.fleet.seal import Opener, Sealer
+from tacit.fleet.tokens import node_key
+
+Capture = pytest.CaptureFixture[str]
+SMALL = ("--data", "ItalyPowerDemand", "--kernels", 8)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, capsys: Capture) -> Path:
+    target = tmp_path / "fleet"
+    outcome = tacit(capsys, "fleet", "init", target, *SMALL, "--nodes", 3, "--n-min", 2, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["local_epsilon"] == 3.999999
+    assert outcome.json["epsilon"] == 8.0
+    return target
+
+
+def test_init_writes_a_whole_fleet_that_fits_together(folder: Path) -> None:
+    fleet = read_run(folder / "plan.toml")
+    shuffler = read_config(folder / "shuffler" / "shuffler.toml", ShufflerConfig)
+    analyser = read_config(folder / "analyser" / "analyser.toml", AnalyserConfig)
+    server = read_config(folder / "server" / "server.toml", ServerConfig)
+    names = shuffler.nodes.read_text().split()
+    assert names == ["node-1", "node-2", "node-3"]
+    for name in names:
+        node = read_config(folder / "nodes" / name / "node.toml", NodeConfig)
+        assert read_run(node.plan) == fleet
+        secret = shuffler.registration_secret.read_bytes()
+        assert node.token_key.read_bytes() == node_key(secret, run=fleet.run, node=name)
+        assert (server.node_keys / f"{name}.pub").exists()
+        assert node.shuffler_url == server.shuffler_url
+    for config in (shuffler, analyser, server):
+        assert read_run(config.plan) == fleet
+    pinned = analyser.shuffler_certificate.read_bytes()
+    assert pinned == shuffler.client_certificate.read_bytes()
+    sealed = Sealer(fleet.public_key, run=fleet.run, report_bytes=4).seal(b"abcd", round_number=1)
+    opener = Opener(analyser.sealing_key.read_bytes(), run=fleet.run)
+    assert opener.open(sealed, round_number=1) == b"abcd"
+
+
+def test_private_files_are_private_and_in_one_place(folder: Path) -> None:
+    private = [
+        path
+        for path in folder.rglob("*")
+        if path.suffix == ".key" or path.name in ("identity", "data.npz")
+    ]
+    assert len(private) == 7 + 3 * 3
+    for path in private:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    contents = [path.read_bytes() for path in private]
+    assert len(set(contents)) == len(contents), "no key is shared by two parts"
+    sealing = (folder / "analyser" / "sealing.key").read_bytes()
+    others = [p for p in folder.rglob("*") if p.is_file() and p.name != "sealing.key"]
+    assert not any(
+        sealing in p.read_bytes() or sealing.hex() in p.read_text("latin-1") for p in others
+    )
+
+
+def test_two_fleets_share_no_key(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    other = tmp_path / "other"
+    assert tacit(capsys, "fleet", "init", other, *SMALL, "--nodes", 3, "--json").code == 0
+    for name in ("analyser/sealing.key", "shuffler/registration.key", "nodes/node-1/identity"):
+        assert (folder / name).read_bytes() != (other / name).read_bytes()
+    assert read_run(folder / "plan.toml").run != read_run(other / "plan.toml").run
+
+
+def test_many_nodes_get_a_larger_local_epsilon_by_amplification(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    found = tacit(
+        capsys, "fleet", "init", tmp_path / "many", *SMALL, "--nodes", 60, "--rounds", 10,
+        "--epsilon", 2, "--json",
+    ).json  # fmt: skip
+    assert found["n_min"] == 60
+    assert found["local_epsilon"] > 0.3 > 2 / 10
+
+
+def test_init_never_overwrites(folder: Path, capsys: Capture) -> None:
+    before = (folder / "analyser" / "sealing.key").read_bytes()
+    assert_refused(tacit(capsys, "fleet", "init", folder, *SMALL), "not empty")
+    assert (folder / "analyser" / "sealing.key").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--nodes", 1), "nodes"),
+        (("--nodes", 10**6), "port"),
+        (("--nodes", 3, "--n-min", 4), "n_min"),
+        (("--nodes", 3, "--n-min", 1), "n_min"),
+        (("--rounds", 0), "rounds"),
+        (("--epsilon", "nan"), "epsilon"),
+        (("--epsilon", 0), "epsilon"),
+        (("--epsilon", "inf"), "epsilon"),
+        (("--delta", 1), "delta"),
+        (("--delta", -1e-5), "delta"),
+        (("--round-seconds", 0), "round-seconds"),
+        (("--round-seconds", "nan"), "round-seconds"),
+        (("--port", 80), "port"),
+        (("--kernels", 0), "kernels"),
+        (("--mechanism", "magic"), "magic"),
+        (("--mechanism", "distributed"), "privunit"),
+        (("--host", "not a host"), "host"),
+    ],
+)
+def test_bad_wishes_are_refused_and_leave_nothing(
+    tmp_path: Path, capsys: Capture, options: tuple[object, ...], word: str
+) -> None:
+    target = tmp_path / "bad"
+    assert_refused(tacit(capsys, "fleet", "init", target, *SMALL, *options), word)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("part", ["shuffler", "analyser", "server", "node"])
+def test_a_missing_or_foreign_configuration_is_refused(
+    part: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert_refused(tacit(capsys, "fleet", part, tmp_path / "no.toml", "--json"), "cannot read")
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("a = 1\n")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "unknown key 'a'")
+    wrong.write_text("not toml")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not TOML")
+    wrong.write_bytes(b"\xff\xfe")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not TOML")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('host = "127.0.0.1"\n', "", "lacks the key 'host'"),
+        ("port = 9441", 'port = "9441"', "port must be"),
+        ("port = 9441", "port = true", "port must be"),
+        ('plan = "plan.toml"', 'plan = "gone.toml"', "cannot read"),
+        ('nodes = "nodes.txt"', 'nodes = "gone.txt"', "cannot read"),
+    ],
+)
+def test_a_damaged_configuration_names_what_is_wrong(
+    folder: Path, capsys: Capture, old: str, new: str, words: str
+) -> None:
+    path = folder / "shuffler" / "shuffler.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    outcome = tacit(capsys, "fleet", "shuffler", path)
+    assert outcome.code == 2
+    assert words in outcome.err
+
+
+def test_a_damaged_plan_is_refused(folder: Path, capsys: Capture) -> None:
+    path = folder / "server" / "plan.toml"
+    text = path.read_text()
+    for old, new in (
+        ("epsilon = 8.0", "epsilon = -8.0"),
+        ("n_min = 2", "n_min = 1"),
+        ("analyser_key = ", 'analyser_key = "00" #'),
+        ("[plan.settings]", "[plan.other]"),
+    ):
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        outcome = tacit(capsys, "fleet", "server", folder / "server" / "server.toml")
+        assert_refused(outcome)
+
+
+def test_status_without_services_says_what_to_start(folder: Path, capsys: Capture) -> None:
+    config = folder / "server" / "server.toml"
+    text = config.read_text()
+    config.write_text(text.replace(":9443", ":9"))  # a port where nothing listens
+    assert_refused(tacit(capsys, "fleet", "status", folder), "tacit fleet analyser")
+    assert_refused(tacit(capsys, "fleet", "status", folder / "server"), "tacit fleet analyser")
+
+
+def test_up_wants_a_fleet(tmp_path: Path, capsys: Capture) -> None:
+    assert_refused(tacit(capsys, "fleet", "up", tmp_path), "tacit fleet init")
+
+
+@pytest.mark.parametrize(
+    "command", ["", "init", "shuffler", "analyser", "server", "node", "status", "up"]
+)
+def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -> None:
+    arguments = ("fleet", command, "--help") if command else ("fleet", "--help")
+    outcome = tacit(capsys, *arguments)
+    assert outcome.code == 0
+    assert "tacit fleet" in outcome.out

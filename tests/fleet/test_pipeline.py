@@ -1,0 +1,142 @@
+"""Both mechanisms from series to model: randomize, seal, token, shuffle, open, debit, learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.data import load_dataset, split_clients
+from tacit.fleet.analyser import Analyser
+from tacit.fleet.config import make_plan
+from tacit.fleet.learning import Learner, model_from_bytes, model_to_bytes
+from tacit.fleet.seal import Sealer, new_key, sealed_size
+from tacit.fleet.shuffler import Shuffler
+from tacit.fleet.tokens import make_token, new_secret, node_key
+
+RUN = "run1"
+N_NODES = 22
+EPSILON = 60.0
+
+
+def run_fleet(
+    folder: Path, mechanism: str, *, rounds: int, drop: int = 0, n_min: int = 20
+) -> tuple[Analyser, Learner, float]:
+    data = load_dataset("ItalyPowerDemand")
+    plan = make_plan(
+        classes=tuple(data.classes),
+        n_channels=1,
+        length=data.X_train.shape[2],
+        mechanism=mechanism,
+        n_clients=N_NODES,
+        n_min=n_min,
+        epsilon=EPSILON,
+        n_rounds=rounds,
+        n_kernels=8,
+    )
+    learner = Learner(plan)
+    owner = split_clients(data.y_train, n_clients=N_NODES, rng=np.random.default_rng(0))
+    private, public = new_key()
+    names, secret = [f"node-{i}" for i in range(N_NODES)], new_secret()
+    sealer = Sealer(public, run=RUN, report_bytes=learner.message_bytes)
+    shuffler = Shuffler(
+        run=RUN,
+        secret=secret,
+        nodes=names,
+        sealed_bytes=sealed_size(learner.message_bytes),
+        messages_per_node=learner.messages_per_node,
+        n_min=n_min,
+        round_seconds=100.0,
+    )
+    analyser = Analyser(
+        run=RUN,
+        rounds=rounds,
+        n_min=n_min,
+        epsilon=EPSILON,
+        delta=plan.delta,
+        private_key=private,
+        rule=learner,
+        folder=folder,
+    )
+    for round_number in range(1, rounds + 1):
+        shuffler.open_round(round_number)
+        for i, name in enumerate(names[drop:]):
+            mine = owner == i
+            messages = learner.report(
+                analyser.checkpoint.model, data.X_train[mine], data.y_train[mine].astype(str)
+            )
+            body = b"".join(sealer.seal(m, round_number=round_number) for m in messages)
+            token = make_token(
+                node_key(secret, run=RUN, node=name),
+                run=RUN,
+                round_number=round_number,
+                sealed=body,
+            )
+            shuffler.accept(node=name, token=token, run=RUN, round_number=round_number, body=body)
+        batch = shuffler.release()
+        assert batch is not None
+        analyser.receive(batch)
+    labels = learner.predict(analyser.checkpoint.model, data.X_test)
+    return analyser, learner, float(np.mean(labels == data.y_test.astype(str)))
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
+def test_a_fleet_learns_within_its_budget(tmp_path: Path, mechanism: str) -> None:
+    analyser, _, accuracy = run_fleet(tmp_path, mechanism, rounds=2)
+    assert accuracy > 0.8
+    status = analyser.status()
+    assert status["finished"]
+    assert [record["n"] for record in status["history"]] == [N_NODES] * 2
+    assert all(record["released"] for record in status["history"])
+    guarantee = analyser.guarantee()
+    assert guarantee is not None
+    assert guarantee.epsilon <= status["spent"]["epsilon"] <= EPSILON
+    assert status["spent"]["epsilon"] == pytest.approx(guarantee.epsilon, abs=1e-9)
+    assert guarantee.model == ("distributed" if mechanism == "distributed" else "local")
+    analyser.close()
+
+
+def test_fewer_reports_cost_more_and_are_counted_as_they_came(tmp_path: Path) -> None:
+    analyser, learner, _ = run_fleet(tmp_path, "distributed", rounds=1, drop=2)
+    assert [record.n for record in analyser.checkpoint.history] == [20]
+    of_all, of_twenty = learner.spent([N_NODES]), learner.spent([20])
+    assert of_all is not None
+    assert of_twenty is not None
+    spent = analyser.status()["spent"]["epsilon"]
+    assert spent == pytest.approx(of_twenty.epsilon)
+    assert spent > of_all.epsilon
+    analyser.close()
+
+
+def test_a_model_survives_the_wire(tmp_path: Path) -> None:
+    analyser, learner, _ = run_fleet(tmp_path, "privunit", rounds=2)
+    content = analyser.checkpoint.model
+    head = model_from_bytes(content, learner.plan)
+    assert model_to_bytes(head) == content
+    assert head.round_number == 2
+    analyser.close()
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
+def test_a_node_pays_over_all_rounds_what_the_plan_says(mechanism: str) -> None:
+    plan = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism=mechanism,
+        n_clients=30,
+        epsilon=8.0,
+        n_rounds=3,
+        n_kernels=8,
+    )
+    learner = Learner(plan)
+    costs = [learner.node_cost(i) for i in (1, 2, 3)]
+    if mechanism == "privunit":
+        assert len({cost.epsilon for cost in costs}) == 1
+        assert costs[0].model == "local"
+        assert costs[0].delta == 0.0
+    else:
+        assert sum(cost.epsilon for cost in costs) <= 8.0 + 1e-9
+        assert sum(cost.delta for cost in costs) == pytest.approx(plan.delta)
+        assert costs[0].epsilon > costs[1].epsilon > costs[2].epsilon > 0
