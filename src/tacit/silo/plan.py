@@ -199,9 +199,10 @@ def complete(terms: Terms, facts: Sequence[Facts]) -> Plan:
     names = terms.parties
     length = terms.series_length if terms.series_length is not None else facts[0].series_length
     classes = terms.classes or tuple(sorted({c for f in facts for c in f.classes}))
-    for name, fact in zip(names, facts, strict=True):
+    for rank, (name, fact) in enumerate(zip(names, facts, strict=True)):
         _check_shape(name, fact, length=length, n_channels=facts[0].n_channels)
-        _check_classes(name, fact, classes=classes, others=[f for f in facts if f is not fact])
+        others = [*facts[:rank], *facts[rank + 1 :]]
+        _check_classes(name, fact, classes=classes, others=others)
     return Plan(
         program=terms.program,
         parties=names,

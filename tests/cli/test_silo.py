@@ -1,0 +1,88 @@
+"""`tacit silo`: folders for organisations, and refusals of bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command import assert_refused, tacit
+from tacit.cli.silo import place
+from tacit.errors import TacitError
+from tacit.silo.config import load_config
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path) -> None:
+    done = tacit(
+        capsys, "silo", "init", tmp_path / "f", "--parties", "north,south,west",
+        "--hosts", "n.example,s.example,w.example", "--candidates", 40, "--json",
+    )  # fmt: skip
+    assert done.code == 0
+    assert set(done.json["parties"]) == {"north", "south", "west"}
+    loaded = [load_config(Path(p["config"])) for p in done.json["parties"].values()]
+    assert {c.terms.fingerprint for c in loaded} == {done.json["fingerprint"]}
+    assert [p.control for p in loaded[0].peers] == [f"{h}.example:9100" for h in "nsw"]
+    assert loaded[0].terms.params["n_candidates"] == 40
+    assert loaded[0].terms.protocol == "ABY3"
+
+
+def test_two_organisations_get_the_protocol_for_two(capsys: Capture, tmp_path: Path) -> None:
+    done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b", "--json")
+    config = load_config(Path(done.json["parties"]["b"]["config"]))
+    assert config.terms.protocol == "CHEETAH"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--parties", "a"), "at least 2"),
+        (("--parties", "a,a,b"), "must differ"),
+        (("--parties", "a,b,../c"), "name"),
+        (("--parties", "a,b,c", "--quality", "magic"), "quality"),
+        (("--parties", "a,b,c", "--shapelets", 0), "n_shapelets"),
+        (("--parties", "a,b,c", "--candidates", -3), "n_candidates"),
+        (("--parties", "a,b,c", "--join-seconds", "nan"), "join_seconds"),
+        (("--parties", "a,b,c", "--silence-seconds", 0), "silence_seconds"),
+        (("--parties", "a,b,c", "--time-contract", "inf"), "time_contract"),
+        (("--parties", "a,b,c", "--hosts", "x,y"), "--hosts"),
+        (("--parties", "a,b,c", "--port", 65535), "--port"),
+    ],
+)
+def test_impossible_federations_are_refused(
+    capsys: Capture, tmp_path: Path, options: tuple[object, ...], words: str
+) -> None:
+    assert_refused(tacit(capsys, "silo", "init", tmp_path / "f", *options), words)
+    assert not (tmp_path / "f").exists()
+
+
+def test_show_and_renew(capsys: Capture, tmp_path: Path) -> None:
+    done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", "--json")
+    config = done.json["parties"]["b"]["config"]
+    before = tacit(capsys, "silo", "show", config, "--json").json
+    assert before["fingerprint"] == done.json["fingerprint"]
+    assert before["certificates"]["b"] == done.json["parties"]["b"]["certificate"]
+    renewed = tacit(capsys, "silo", "renew", config, "--json").json
+    after = tacit(capsys, "silo", "show", config, "--json").json
+    assert after["certificates"]["b"] == renewed["sha256"] != before["certificates"]["b"]
+    assert after["certificates"]["a"] == before["certificates"]["a"]
+    assert (tmp_path / "f" / "b" / "party.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_party_without_configuration_or_data_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    assert_refused(tacit(capsys, "silo", "party", tmp_path / "none.toml"), "none.toml")
+    done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", "--json")
+    config = done.json["parties"]["a"]["config"]
+    assert_refused(tacit(capsys, "silo", "party", config), "--data")
+
+
+def test_ports_go_up_only_where_hosts_repeat() -> None:
+    assert place("h", n_parties=2, port=10) == [("h:10", "h:11"), ("h:12", "h:13")]
+    assert place("h,g,h", n_parties=3, port=10) == [
+        ("h:10", "h:11"),
+        ("g:10", "g:11"),
+        ("h:12", "h:13"),
+    ]
+    with pytest.raises(TacitError, match="--port"):
+        place("h", n_parties=2, port=0)
