@@ -126,3 +126,10 @@ def test_bad_numbers_are_refused(bad: float) -> None:
 def test_an_unreachable_epsilon_is_refused() -> None:
     with pytest.raises(TacitError, match="no noise"):
         calibrate_gaussian(epsilon=0.1, delta=1e-6, summed_gap=1.0)
+
+
+@pytest.mark.parametrize("multiplier", [1e-9, 1e9, 1e200])
+@pytest.mark.parametrize("noise", ["discrete", "continuous"])
+def test_extreme_noise_has_an_answer(multiplier: float, noise: Any) -> None:
+    epsilon = compose_gaussian(noise_multiplier=multiplier, rounds=1, delta=1e-6, noise=noise)
+    assert 0.0 <= epsilon < math.inf

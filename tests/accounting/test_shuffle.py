@@ -186,3 +186,11 @@ def test_scipy_stays_within_the_error_that_the_bound_allows(c: int, deviations: 
             cdf_error = mpmath.mpf(float(binom.cdf(u, c, p))) / exact_cdf(c, u, exact_p) - 1
             assert abs(cdf_error) < allowed
             assert abs(pmf_error) < allowed
+
+
+@pytest.mark.parametrize("local_epsilon", [1e-12, 99.0, 101.0, 1e4])
+def test_extreme_local_epsilons_have_an_answer(local_epsilon: float) -> None:
+    bound = shuffle_epsilon(local_epsilon=local_epsilon, n=1000, delta=1e-6)
+    assert 0.0 < bound.central_epsilon <= local_epsilon
+    total = compose_shuffled([(local_epsilon, 1000)] * 3, delta=1e-6)
+    assert 0.0 < total <= 3.0 * local_epsilon * (1.0 + 1e-12)

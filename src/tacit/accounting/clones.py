@@ -28,6 +28,7 @@ from scipy.stats import binom
 Floats = NDArray[np.float64]
 
 LARGEST_N = 10**9  # more reports never hurt, so a larger n is counted as this many
+LARGEST_LOCAL_EPSILON = 100.0  # beyond it no report is a clone, and shuffling gives nothing
 SMALLEST_DELTA = 1e-200  # below it, sums of float64 tails mean nothing
 _UNDERFLOW = 1e-290
 
@@ -87,6 +88,8 @@ def clones_delta(
     symbols only (docs/accounting.md, Proposition 5). `target_delta` says where the bound should be
     tight; the bound holds whatever it is.
     """
+    if local_epsilon > LARGEST_LOCAL_EPSILON:
+        return np.where(epsilons >= local_epsilon, 0.0, 1.0)
     n = min(n, LARGEST_N)
     rate, weight = _rate_and_weight(local_epsilon, n_symbols)
     starts = _window(rate=rate, n=n, delta=target_delta, groups=groups)

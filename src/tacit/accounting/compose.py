@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.accounting.clones import Floats, clones_delta
+from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, Floats, clones_delta
 from tacit.accounting.shuffle import calibrate_one_round, check_shuffle_delta, shuffle_epsilon
 from tacit.errors import TacitError, check_at_least, check_epsilon
 
@@ -112,11 +112,13 @@ def compose_shuffled(
     kinds = Counter((float(local), int(n)) for local, n in rounds)
     candidates = [compose_pure([local for local, _ in rounds])]
     room = delta - _FFT_ERROR * len(rounds)
-    if len(rounds) > 1 and room > 0.5 * delta:
+    amplified = max(local for local, _ in kinds) <= LARGEST_LOCAL_EPSILON
+    if len(rounds) > 1 and room > 0.5 * delta and amplified:
         candidates.append(_composed(kinds, delta=delta).get_epsilon_for_delta(room) * (1.0 + 1e-9))
     else:
         candidates.append(_basic(kinds, delta=delta))
-    return min(candidates)
+    # A guarantee needs some epsilon above 0, also where delta alone would do.
+    return max(min(candidates), 1e-9 * max(local for local, _ in kinds))
 
 
 def _basic(kinds: Counter[tuple[float, int]], *, delta: float) -> float:
@@ -177,7 +179,9 @@ def clones_distribution(
     deltas = clones_delta(
         epsilons=epsilons, local_epsilon=local_epsilon, n=n, target_delta=tail, groups=_GROUPS
     )
-    positive = _masses(np.exp(epsilons), deltas)
+    # Outwards by more than the float64 error of the slopes below.
+    deltas = np.minimum(deltas * (1.0 + 1e-9), 1.0)
+    positive = _masses(epsilons, deltas)
     losses: dict[int, float] = {}
     for knot, mass in zip(knots.tolist(), positive.tolist(), strict=True):
         if knot and mass > 0.0:
@@ -187,22 +191,24 @@ def clones_distribution(
     return PrivacyLossDistribution(pmf)
 
 
-def _masses(x: Floats, y: Floats) -> Floats:
-    """Probabilities at ln x whose hockey-stick curve is the lower convex hull of (x, y)."""
+def _masses(epsilons: Floats, deltas: Floats) -> Floats:
+    """Probabilities at each epsilon whose hockey-stick curve is the lower convex hull."""
+
+    def slope(a: int, b: int) -> float:
+        # e^eps_b - e^eps_a without cancellation, for steps as small as 1e-15.
+        run = math.exp(epsilons[a]) * math.expm1(epsilons[b] - epsilons[a])
+        return min(float(deltas[b] - deltas[a]) / run, 0.0)
+
     hull: list[int] = []
-    for i in range(x.size):
-        while len(hull) > 1 and _slope(x, y, hull[-2], hull[-1]) >= _slope(x, y, hull[-1], i):
+    for i in range(epsilons.size):
+        while len(hull) > 1 and slope(hull[-2], hull[-1]) >= slope(hull[-1], i):
             hull.pop()
         hull.append(i)
-    slopes = [_slope(x, y, a, b) for a, b in pairwise(hull)] + [0.0]
-    masses = np.zeros_like(x)
-    for k, left, right in zip(hull[1:], slopes, slopes[1:], strict=False):
-        masses[k] = x[k] * max(right - left, 0.0)
+    slopes = [slope(a, b) for a, b in pairwise(hull)] + [0.0]
+    masses = np.zeros_like(epsilons)
+    for k, (left, right) in zip(hull[1:], pairwise(slopes), strict=True):
+        masses[k] = math.exp(epsilons[k]) * max(right - left, 0.0)
     return masses
-
-
-def _slope(x: Floats, y: Floats, a: int, b: int) -> float:
-    return min(float((y[b] - y[a]) / (x[b] - x[a])), 0.0)
 
 
 def calibrate_shuffle(

@@ -51,7 +51,7 @@ def compose_gaussian(
     if sampling_rate < 1.0:
         inner = _poisson_epsilon(noise_multiplier, sampling_rate, rounds, inner_delta)
     elif noise == "discrete":
-        inner = zcdp_epsilon(rho=0.5 * mean_shift**2, delta=inner_delta)
+        inner = zcdp_epsilon(rho=max(0.5 * mean_shift**2, 1e-300), delta=inner_delta)
     else:
         inner = _exact_gaussian_epsilon(mean_shift, inner_delta)
     return inner * _OUTWARDS + 2.0 * gap

@@ -44,8 +44,9 @@ def timefl_theorem_1(*, local_epsilon: float, n: int, delta: float) -> TimeflCla
     check_at_least(n, 1, name="n")
     check_delta(delta)
     limit = timefl_condition_limit(n=n, delta=delta)
+    growth = math.expm1(local_epsilon) if local_epsilon < 700.0 else math.inf
     return TimeflClaim(
-        central_epsilon=math.expm1(local_epsilon) * math.sqrt(math.log(1.0 / delta) / n),
+        central_epsilon=growth * math.sqrt(math.log(1.0 / delta) / n),
         condition_limit=limit,
         condition_holds=local_epsilon < limit,
     )
