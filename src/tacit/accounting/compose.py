@@ -101,7 +101,8 @@ def compose_shuffled(
     Guarantee: adaptive composition by privacy-loss distributions that dominate the clones pair of
     each round, or by the pure sum of local epsilons where that is smaller. A client may take part
     in every round. Assumes: the conditions of `shuffle_epsilon` in each round, with independent
-    permutations. Not covered: reuse of one report in two rounds.
+    permutations, and epsilons and sizes that are not chosen from earlier reports. Not covered:
+    reuse of one report in two rounds.
     """
     if not rounds:
         return 0.0
