@@ -18,7 +18,14 @@ from tacit.errors import LedgerError, TacitError
 from tacit.fleet import node as node_module
 from tacit.fleet.flower_files import APP_FILES, check_bundle
 from tacit.fleet.learning import Learner
-from tacit.fleet.node import Outbox, load_series, take_part
+from tacit.fleet.node import (
+    NO_REPORT,
+    Acknowledgement,
+    Outbox,
+    ShufflerClient,
+    load_series,
+    take_part,
+)
 from tacit.fleet.pinned import own_bundle, write_launcher
 
 # Flower's own build still asks for a pattern class by its old name.
@@ -123,8 +130,21 @@ def test_a_question_for_another_run_or_round_spends_nothing(fleet: LocalFleet) -
     # No shuffler is running: the node finds out before it spends.
     answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
     assert not answer.accepted
-    assert "Connect" in answer.reason
+    assert answer.reason == "no shuffler: ConnectError"
     assert not (config.state / "ledger.db").exists()
+
+
+def test_an_error_in_the_data_is_told_to_nobody_else(
+    fleet: LocalFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShufflerClient, "open_round", lambda self: 1)
+    series = tmp_path / "data.npz"
+    config = replace(fleet.node("node-3"), data=series, state=tmp_path / "state")
+    model = Learner(fleet.fleet.plan).initial()
+    for label, X in (("secret-label", np.ones((1, 1, 24))), ("1", np.ones((1, 1, 7)))):
+        np.savez(series, X=X, y=np.array([label]))
+        answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
+        assert answer == Acknowledgement(accepted=False, reason=NO_REPORT)
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 10, b"nan"])

@@ -49,16 +49,20 @@ def run_server(grid: Grid, context: Context) -> None:
 @client_app.train()  # type: ignore[untyped-decorator]
 def answer(message: Message, context: Context) -> Message:
     """Take part in one round and acknowledge it."""
-    from tacit.fleet.node import take_part
+    from tacit.fleet.node import NO_REPORT, Acknowledgement, take_part
 
-    config = read_config(Path(str(context.node_config["tacit-config"])), NodeConfig)
-    question = message.content["round"]
-    acknowledgement = take_part(
-        config,
-        run=str(question["run"]),
-        round_number=int(question["round"]),
-        model=bytes(question["model"]),
-    )
+    try:
+        config = read_config(Path(str(context.node_config["tacit-config"])), NodeConfig)
+        question = message.content["round"]
+        acknowledgement = take_part(
+            config,
+            run=str(question["run"]),
+            round_number=int(question["round"]),
+            model=bytes(question["model"]),
+        )
+    except Exception:  # Flower would send its text to the server, and it may quote the data
+        _LOG.exception("no report")
+        acknowledgement = Acknowledgement(accepted=False, reason=NO_REPORT)
     content = ConfigRecord({"accepted": acknowledgement.accepted, "reason": acknowledgement.reason})
     return Message(content=RecordDict({"acknowledgement": content}), reply_to=message)
 

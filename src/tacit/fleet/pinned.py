@@ -35,6 +35,7 @@ def main() -> None:
 
     def checked(fab_file: bytes, *args: Any, **kwargs: Any) -> Path:
         check_bundle(fab_file, own_bundle())
+        sys.stderr.write("tacit: the server's application is the installed one\n")
         installed: Path = install(fab_file, *args, **kwargs)
         return installed
 
