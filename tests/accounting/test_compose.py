@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from shuffle_enumeration import divergence
 from tacit.accounting import (
@@ -18,7 +19,7 @@ from tacit.accounting import (
     timefl_table_1,
     timefl_theorem_1,
 )
-from tacit.accounting.clones import clones_delta
+from tacit.accounting.clones import clones_delta, clones_delta_given
 from tacit.accounting.compose import clones_distribution
 from tacit.errors import TacitError
 
@@ -127,3 +128,21 @@ def test_the_papers_theorem_is_labelled_and_its_table_reproduced() -> None:
     assert timefl_theorem_1(local_epsilon=1.0, n=100, delta=1e-3).condition_limit == pytest.approx(
         1.336, abs=1e-3
     )
+
+
+@pytest.mark.parametrize("target_delta", [0.5, 1e-4, 1e-30])
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.6])
+def test_the_bound_holds_wherever_its_window_lies(target_delta: float, epsilon: float) -> None:
+    """The window is where the sum is fine; outside of it mass is moved, never dropped."""
+    n, local_epsilon = 3000, 1.0
+    counts = np.arange(n)
+    given = clones_delta_given(counts, epsilons=np.array([epsilon]), local_epsilon=local_epsilon)
+    full = math.fsum((binom.pmf(counts, n - 1, math.exp(-local_epsilon)) * given[0]).tolist())
+    bound = clones_delta(
+        epsilons=np.array([epsilon]),
+        local_epsilon=local_epsilon,
+        n=n,
+        target_delta=target_delta,
+        groups=40,
+    )
+    assert bound[0] >= full * (1.0 - 1e-9)
