@@ -192,7 +192,7 @@ def test_every_variant_runs_and_reports_its_blocks(
     config = replace(SMALL, n_blocks=blocks, **switch)
     net = network(config)
     pooled, traces = net.run(series(), net.secure_release(1.0, SYSTEM_NOISE))
-    assert pooled.shape == (5, 16)
+    assert pooled.shape == (5, 32)
     assert len(traces) == blocks
     assert (traces[0].gates is None) == (not config.use_moe)
     assert net(series()).shape == (5, 3)

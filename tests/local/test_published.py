@@ -138,7 +138,7 @@ def test_encoder_helpers_have_the_promised_shapes(gunpoint: TrainedSoftShape) ->
     shared = gunpoint.public_attention(X)
     np.testing.assert_allclose(shared, gunpoint.attention(X).mean(0))
     pooled, traces = gunpoint.traces(X)
-    assert pooled.shape == (50, dim)
+    assert pooled.shape == (50, 2 * dim)
     assert traces[0].released.shape == (50, patches, dim)
 
 

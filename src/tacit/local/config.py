@@ -44,7 +44,7 @@ class SoftShapeConfig:
     balance_weight: float = 0.001
     steps: int = 300
     batch_size: int = 16
-    learning_rate: float = 4e-3
+    learning_rate: float = 8e-3
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
     schedule: Schedule = "onecycle"

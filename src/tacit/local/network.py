@@ -114,7 +114,7 @@ class SoftShapeNetwork(nn.Module):
         self.positions = nn.Parameter(0.02 * torch.randn(self.n_patches, dim))
         self.gate = GatedAttention(dim, hidden=config.attention_dim, bias=config.attention_bias)
         self.blocks = nn.ModuleList(SoftShapeBlock(config) for _ in range(config.n_blocks))
-        self.head = nn.Linear(dim, n_outputs)
+        self.head = nn.Linear(2 * dim, n_outputs)  # global pooling: mean and maximum
 
     @property
     def kernel(self) -> Tensor:
@@ -165,13 +165,16 @@ class SoftShapeNetwork(nn.Module):
 
     def noise_scale(self, embeddings: Tensor, alpha: Tensor, *, epsilon: float) -> Tensor:
         """The Laplace scale per patch (Eq. 4) at the budget epsilon / L of one block."""
-        check_epsilon(epsilon)
-        sensitivity = 1.0 if self.config.clip is None else self.config.clip
-        base = sensitivity * self.config.n_blocks / epsilon
+        base = self.largest_scale(epsilon)
         if not self.config.attention_guided:
             return torch.full_like(alpha, base)
         # 1 - alpha without cancellation where alpha is close to 1.
         return base * torch.sigmoid(-self.gate.logits(embeddings))
+
+    def largest_scale(self, epsilon: float) -> float:
+        """The scale at alpha = 0: sensitivity over epsilon / L."""
+        sensitivity = 1.0 if self.config.clip is None else self.config.clip
+        return sensitivity * self.config.n_blocks / check_epsilon(epsilon)
 
     def privatize(
         self, embeddings: Tensor, alpha: Tensor, epsilon: float, source: NoiseSource
@@ -195,7 +198,7 @@ class SoftShapeNetwork(nn.Module):
         return output
 
     def run(self, series: Tensor, release: Release | None = None) -> tuple[Tensor, list[Trace]]:
-        """The pooled representation (n, D) and one trace per block; no release: no noise."""
+        """The pooled representation (n, 2 D) and one trace per block; no release: no noise."""
         return self.run_projected(self.project(series), release)
 
     def run_projected(
@@ -209,7 +212,7 @@ class SoftShapeNetwork(nn.Module):
             released = tokens if release is None else release(tokens, alpha)
             tokens, kept, gates = block(released, alpha)
             traces.append(Trace(alpha=alpha, released=released, kept=kept, gates=gates))
-        return tokens.mean(1), traces
+        return torch.cat([tokens.mean(1), tokens.amax(1)], dim=-1), traces
 
     def forward(
         self, series: Tensor, epsilon: float | None = None, *, source: NoiseSource | None = None

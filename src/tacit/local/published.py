@@ -111,7 +111,7 @@ class TrainedSoftShape:
         return np.asarray(self.attention(X).mean(axis=0))
 
     def traces(self, X: Floats, source: NoiseSource = SYSTEM_NOISE) -> tuple[Floats, list[Trace]]:
-        """The pooled representation (n, D) under noise and what each block did, for pictures."""
+        """The pooled representation (n, 2 D) under noise and what each block did, for pictures."""
         release = None
         if self.epsilon is not None:
             release = self.network.secure_release(self.epsilon, source)

@@ -48,9 +48,13 @@ class NoisePool:
 def training_release(network: SoftShapeNetwork, epsilon: float, pool: NoisePool) -> Release:
     """Eq. 4 with pooled noise; gradients reach embedding and scores through the scale."""
 
+    largest = network.largest_scale(epsilon)
+
     def release(tokens: Tensor, alpha: Tensor) -> Tensor:
-        scale = network.noise_scale(tokens, alpha, epsilon=epsilon)
-        return tokens + scale.unsqueeze(-1) * pool.draw(tuple(tokens.shape))
+        noise = largest * pool.draw(tuple(tokens.shape))
+        if not network.config.attention_guided:
+            return tokens + noise
+        return torch.addcmul(tokens, noise, (1.0 - alpha).unsqueeze(-1))
 
     return release
 
