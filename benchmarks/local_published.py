@@ -32,8 +32,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from tacit.data import load_dataset
+from tacit.data import Dataset, load_dataset
 from tacit.local.channel import accuracy_ceiling
 from tacit.local.config import SoftShapeConfig
 from tacit.local.leakage import measure_leakage
@@ -130,7 +131,7 @@ def all_cells(options: argparse.Namespace) -> list[Cell]:
 def run_cell(cell: Cell, *, commit: str) -> dict[str, Any]:
     name, epsilon, seed, variant = cell
     data = load_dataset(name)
-    y, y_test = (np.searchsorted(data.classes, part) for part in (data.y_train, data.y_test))
+    y, y_test = (class_codes(data, labels) for labels in (data.y_train, data.y_test))
     config = replace(SoftShapeConfig(), **VARIANTS[variant])
     wall, cpu = time.perf_counter(), time.process_time()
     trained = train_published(
@@ -158,6 +159,12 @@ def run_cell(cell: Cell, *, commit: str) -> dict[str, Any]:
         "versions": versions(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread used",
     }
+
+
+def class_codes(data: Dataset, labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels as positions in `data.classes`, which is not in alphabetical order."""
+    position = {label: code for code, label in enumerate(data.classes)}
+    return np.array([position[label] for label in labels], dtype=np.int64)
 
 
 def commit_name() -> str:

@@ -42,7 +42,8 @@ def fit_rocket(data: Dataset, seed: int) -> None:
 
 
 def fit_published(data: Dataset, seed: int) -> None:
-    codes = np.searchsorted(data.classes, data.y_train)
+    position = {label: code for code, label in enumerate(data.classes)}
+    codes = np.array([position[label] for label in data.y_train], dtype=np.int64)
     train_published(data.X_train, codes, len(data.classes), epsilon=1.0, seed=seed)
 
 
