@@ -21,7 +21,7 @@ NODES = ("node-1", "node-2", "node-3")
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[LocalFleet]:
-    with local_fleet(tmp_path / "fleet") as fleet:
+    with local_fleet(tmp_path / "fleet", round_seconds=8.0) as fleet:
         fleet.start("analyser", "shuffler")
         yield fleet
 
@@ -99,7 +99,7 @@ def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
 
     # One report is too few: after its time it is dropped, and the round goes on.
     wait_until(
-        lambda: fleet.shuffler_status()["dropped"] == 1, seconds=15, what="the report is dropped"
+        lambda: fleet.shuffler_status()["dropped"] == 1, seconds=30, what="the report is dropped"
     )
     assert fleet.shuffler_status()["round"] == 3
     assert ask(fleet, "node-1", 3).accepted

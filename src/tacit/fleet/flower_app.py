@@ -24,6 +24,7 @@ from tacit.fleet.plan_file import FleetRun, NodeConfig, ServerConfig, read_confi
 
 _LOG = logging.getLogger("tacit.fleet")
 _POLL_SECONDS = 0.3
+_START_SECONDS = 30.0  # nodes that start with the server get this long to appear
 _MARGIN_SECONDS = 5.0  # what a round may take beyond the shuffler's deadline before asking again
 
 server_app = ServerApp()
@@ -36,9 +37,14 @@ def run_server(grid: Grid, context: Context) -> None:
     config = read_config(Path(str(context.run_config["server-config"])), ServerConfig)
     fleet = read_run(config.plan)
     analyser = AnalyserClient(config)
+    n_known = len(list(config.node_keys.glob("*.pub")))
+    patience = max(fleet.round_seconds, _START_SECONDS)
     while not (status := analyser.status())["finished"]:
         round_number, model = analyser.model()
-        nodes = _wait_for_nodes(grid, fleet.plan.n_min)
+        nodes = _wait_for_nodes(
+            grid, n_min=fleet.plan.n_min, n_known=n_known, patience_seconds=patience
+        )
+        patience = fleet.round_seconds
         _LOG.info("round %d of %d: asking %d nodes", round_number, status["rounds"], len(nodes))
         asked = grid.push_messages(
             [_question(node, fleet=fleet, round_number=round_number, model=model) for node in nodes]
@@ -105,10 +111,15 @@ def _question(node: int, *, fleet: FleetRun, round_number: int, model: bytes) ->
     )
 
 
-def _wait_for_nodes(grid: Grid, n_min: int) -> list[int]:
-    while len(nodes := list(grid.get_node_ids())) < n_min:
+def _wait_for_nodes(grid: Grid, *, n_min: int, n_known: int, patience_seconds: float) -> list[int]:
+    """The nodes that are online: all of them, or after some patience at least `n_min`."""
+    impatient = time.monotonic() + patience_seconds
+    while True:
+        nodes = list(grid.get_node_ids())
+        enough = n_known if time.monotonic() < impatient else n_min
+        if len(nodes) >= enough:
+            return nodes
         time.sleep(_POLL_SECONDS)
-    return nodes
 
 
 def _wait_for_round(

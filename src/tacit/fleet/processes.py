@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,10 +152,12 @@ def shuffler_status(config: ServerConfig) -> dict[str, Any]:
 
 def flower_environment(home: Path) -> dict[str, str]:
     """The environment in which Flower's commands run: found, quiet, and at home in `home`."""
-    commands = str(Path(sys.executable).parent)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    if shutil.which("flower-superlink", path=path) is None:
+        raise TacitError("a fleet needs Flower; install it with 'pip install tacit-ts[fleet]'.")
     return {
         **os.environ,
-        "PATH": f"{commands}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PATH": path,
         "FLWR_HOME": str(home),
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",

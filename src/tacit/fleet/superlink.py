@@ -11,7 +11,7 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tacit.progress import Progress, silent
 _START_SECONDS = 60.0
 _COMMAND_SECONDS = 120.0
 _POLL_SECONDS = 0.3
+_LOOK_SECONDS = 20.0  # asking Flower for its run's state costs a second
 _CONNECTION = "fleet"
 
 
@@ -45,8 +46,8 @@ def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict
     _write_connection(home, config)
     with _superlink(config, environment) as superlink:
         _register_nodes(config, environment)
-        _start_run(path, config, environment)
-        return _watch(config, fleet, superlink, progress)
+        run_id = _start_run(path, config, environment)
+        return _watch(config, fleet, superlink, progress, lambda: _ended(environment, run_id))
 
 
 @contextlib.contextmanager
@@ -112,21 +113,38 @@ def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
         write_atomic(done, "".join(f"{name}\n" for name in sorted(known)).encode())
 
 
-def _start_run(path: Path, config: ServerConfig, environment: dict[str, str]) -> None:
+def _start_run(path: Path, config: ServerConfig, environment: dict[str, str]) -> str:
     setting = f'server-config="{path.resolve()}"'
-    _flwr(environment, "run", str(config.app.resolve()), _CONNECTION, "--run-config", setting)
+    app = str(config.app.resolve())
+    started = _flwr(environment, "run", app, _CONNECTION, "--run-config", setting)
+    return str(started["run-id"])
+
+
+def _ended(environment: dict[str, str], run_id: str) -> str | None:
+    """How Flower's run ended, or None while it goes on."""
+    try:
+        listed = _flwr(environment, "list", _CONNECTION, "--run-id", run_id)["runs"]
+    except TacitError:
+        return None  # a SuperLink that does not answer is noticed by its process
+    status = str(listed[0]["status"]) if listed else "gone"
+    if status.startswith("finished") or status == "gone":
+        return f"{status} ({listed[0]['status-details']})" if listed else status
+    return None
 
 
 def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
     """One command of Flower's own, answering in JSON."""
-    done = subprocess.run(
-        ["flwr", *arguments, "--format", "json"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=_COMMAND_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            ["flwr", *arguments, "--format", "json"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TacitError(f"Flower did not answer '{' '.join(arguments[:2])}' in time.") from error
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except json.JSONDecodeError:
@@ -138,8 +156,14 @@ def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
 
 
 def _watch(
-    config: ServerConfig, fleet: FleetRun, superlink: subprocess.Popen[bytes], progress: Progress
+    config: ServerConfig,
+    fleet: FleetRun,
+    superlink: subprocess.Popen[bytes],
+    progress: Progress,
+    ended: Callable[[], str | None],
 ) -> dict[str, Any]:
+    """Follow the analyser to the end; stop with a sentence if Flower ends before it."""
+    look_again = time.monotonic() + _LOOK_SECONDS
     while True:
         status = analyser_status(config, wait_seconds=_START_SECONDS)
         spent = status["spent"]["epsilon"]
@@ -151,4 +175,12 @@ def _watch(
                 f"the SuperLink ended at round {status['round']} of {fleet.plan.n_rounds}; go on "
                 "with 'tacit fleet server CONFIG --resume', nothing that was spent is forgotten."
             )
+        if time.monotonic() > look_again:
+            look_again = time.monotonic() + _LOOK_SECONDS
+            how = ended()
+            if how is not None and not analyser_status(config, wait_seconds=1.0)["finished"]:
+                raise TacitError(
+                    f"Flower's run ended early: {how}; see {config.state / 'superlink.log'} and go "
+                    "on with 'tacit fleet server CONFIG --resume'."
+                )
         time.sleep(_POLL_SECONDS)
