@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit._version import VERSION
-from tacit.cli import audit, data
+from tacit.cli import account, arena, attack, audit, data, demo, fedst, fleet, ledger, silo, timefl
 from tacit.cli.common import new_app
 from tacit.errors import TacitError
 
@@ -22,8 +22,18 @@ app = new_app(
 )
 train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
 
+app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
+app.add_typer(account.app, name="account")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(fleet.app, name="fleet")
+app.add_typer(silo.app, name="silo")
 app.command("audit")(audit.audit_command)
+app.add_typer(attack.app, name="attack")
+train.command("fedst")(fedst.train_fedst)
+train.command("timefl")(timefl.train_timefl)
+app.add_typer(train, name="train")
+app.add_typer(arena.app, name="arena")
 
 
 # Typer used to sit on click and now carries its own copy of it; its public BadParameter leads to

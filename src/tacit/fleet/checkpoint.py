@@ -1,71 +1,103 @@
-"""The analyser's state on disk: the model, the round, and what every batch came to, in one file."""
+"""Checkpoints of a fleet run: one file, replaced atomically, that never forgets what was spent.
+
+`received` holds the number of reports of every round that was *opened*; a round is entered there
+before its reports are drawn. A run that died between opening a round and saving its model resumes
+with that round counted as spent and not repeated: it can over-count, never under-count.
+"""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from io import BytesIO
+import hashlib
+import io
+import os
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import BundleError
+from tacit.fleet.clients import HeadModel, initial_model
+from tacit.fleet.config import FleetPlan, plan_from_json
+
+_MAGIC = b"tacit fleet run 1\n"
+_HEAD = len(_MAGIC) + 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRecord:
-    """What one batch came to; `n` is the number of reports that counted."""
-
-    round_number: int
-    batch_id: str
-    n: int
-    left_out: int
-    released: bool
-    epsilon: float  # composed over all rounds up to this one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """All that survives a crash, in one file."""
+    """The model, the rounds opened so far with their numbers of reports, and the plan."""
 
-    model: bytes
-    next_round: int = 1
-    history: tuple[RoundRecord, ...] = ()
-    stopped: str | None = None
+    plan: FleetPlan
+    model: HeadModel
+    received: tuple[int, ...]
 
-    def to_bytes(self, run: str) -> bytes:
-        """One npz: the model, and the rest as JSON."""
-        meta = {
-            "run": run,
-            "next_round": self.next_round,
-            "history": [asdict(record) for record in self.history],
-            "stopped": self.stopped,
-        }
-        text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-        out = BytesIO()
-        np.savez(out, model=np.frombuffer(self.model, dtype=np.uint8), meta=text)
-        return out.getvalue()
 
-    @classmethod
-    def read(cls, path: Path, *, run: str) -> Checkpoint:
-        """Read back what `to_bytes` wrote, for the same run only."""
-        try:
-            with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
-                model, meta = arrays["model"].tobytes(), json.loads(arrays["meta"].tobytes())
-            history = tuple(RoundRecord(**record) for record in meta["history"])
-            found = meta["run"]
-            out = cls(
-                model=model,
-                next_round=int(meta["next_round"]),
-                history=history,
-                stopped=meta["stopped"],
-            )
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
-            raise BundleError(
-                f"{path} is not a whole checkpoint ({error}); restore it from a copy, "
-                "because starting anew would forget what was spent."
-            ) from error
-        if found != run:
-            raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
-        return out
+def fresh(plan: FleetPlan) -> Checkpoint:
+    """The state before the first round."""
+    return Checkpoint(plan, initial_model(plan), ())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`: readers see the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def save_checkpoint(path: Path, state: Checkpoint) -> None:
+    """Write the state to one file; plain arrays, nothing executable."""
+    model = state.model
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        plan=np.frombuffer(state.plan.to_json().encode(), dtype=np.uint8),
+        weights=model.weights,
+        velocity=model.velocity,
+        average=model.average,
+        counters=np.array([model.n_averaged, model.round_number], dtype=np.int64),
+        received=np.array(state.received, dtype=np.int64),
+    )
+    content = buffer.getvalue()
+    write_atomically(path, _MAGIC + hashlib.sha256(content).digest() + content)
+
+
+def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> Checkpoint:
+    """Read a state back; refuse a damaged file, or one of another plan than `plan`."""
+    try:
+        stored = path.read_bytes()
+    except OSError as error:
+        raise BundleError(f"there is no checkpoint {path}; start without --resume.") from error
+    head, content = stored[:_HEAD], stored[_HEAD:]
+    if head != _MAGIC + hashlib.sha256(content).digest():
+        raise BundleError(f"the checkpoint {path} is damaged or of another kind; start anew.")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return _checked(dict(arrays), path, plan)
+
+
+def _checked(stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None) -> Checkpoint:
+    held = plan_from_json(stored["plan"].tobytes().decode())
+    if plan is not None and held != plan:
+        raise BundleError(
+            f"the checkpoint {path} belongs to another plan; resume with the same options."
+        )
+    shape = (len(held.classes) - 1, held.n_features)
+    weights = [stored[name].astype(np.float64) for name in ("weights", "velocity", "average")]
+    if any(w.shape != shape or not np.all(np.isfinite(w)) for w in weights):
+        raise BundleError(f"the checkpoint {path} holds weights of another shape; start anew.")
+    n_averaged, round_number = (int(value) for value in stored["counters"])
+    received = tuple(int(n) for n in stored["received"])
+    if not 0 <= round_number <= len(received) <= held.n_rounds or min(received, default=1) < 1:
+        raise BundleError(f"the checkpoint {path} counts rounds that cannot be; start anew.")
+    model = HeadModel(weights[0], weights[1], weights[2], n_averaged, round_number)
+    return Checkpoint(held, model, received)

@@ -117,12 +117,8 @@ def group_clients(
     return groups
 
 
-def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
-    """The direction of every client's local update, (clients, dimension), of norm 1 or 0.
-
-    A few full-batch gradient steps from the common weights; the length of the way is thrown
-    away and only its direction kept, so that the sensitivity is 2 whatever the data are.
-    """
+def local_moves(weights: Floats, group: ClientGroup, training: Training) -> Floats:
+    """How far every client's weights move in its local steps, (clients, K - 1, features)."""
     contrast = contrasts(len(weights) + 1)
     local = np.broadcast_to(weights, (len(group.clients), *weights.shape))
     for _ in range(training.local_steps):
@@ -133,9 +129,19 @@ def local_directions(weights: Floats, group: ClientGroup, training: Training) ->
         wrong = (chances - group.truth) @ contrast.T
         gradient = wrong.transpose(0, 2, 1) @ group.rows / group.sizes
         local = local - training.local_rate * gradient
-    moved = (weights - local).reshape(len(group.clients), -1)
-    norms = np.linalg.norm(moved, axis=1, keepdims=True)
-    return np.divide(moved, norms, out=np.zeros_like(moved), where=norms > 1e-12)
+    moves: Floats = weights - local
+    return moves
+
+
+def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
+    """The direction of every client's local update, (clients, dimension), of norm 1 or 0.
+
+    A few full-batch gradient steps from the common weights; the length of the way is thrown
+    away and only its direction kept, so that the sensitivity is 2 whatever the data are.
+    """
+    moves = local_moves(weights, group, training).reshape(len(group.clients), -1)
+    norms = np.linalg.norm(moves, axis=1, keepdims=True)
+    return np.divide(moves, norms, out=np.zeros_like(moves), where=norms > 1e-12)
 
 
 def client_direction(

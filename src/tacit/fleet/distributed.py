@@ -75,15 +75,6 @@ def sum_concentration(*, n: int, local_sigma: float, clip_units: int, dimension:
     return 0.5 * min(joint, apart) ** 2
 
 
-def concentrated_epsilon(rho: float, *, delta: float) -> float:
-    """Least epsilon with (epsilon, delta)-DP from rho-concentrated DP; any order is a bound."""
-    orders = 1.0 + np.geomspace(1e-3, 1e5, 20_000)
-    bounds = (
-        orders * rho + np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1.0)
-    )
-    return max(float(bounds.min()) * (1.0 + 1e-12), 1e-12)
-
-
 def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
     """The least noise for the plan's total, counting on `n_min` honest clients a round."""
     if draft.n_min < SMALLEST_N:
@@ -93,7 +84,7 @@ def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
         )
     multiplier = _multiplier(draft)
     clip_units = math.floor(min(_LARGEST_SIGMA / (2.0 * multiplier), 2.0**15))
-    if clip_units**2 < 4 * draft.dimension:
+    if clip_units**2 < 4 * (draft.dimension / 4.0 + 6.0 * clip_units):
         raise TacitError(
             f"{draft.n_rounds} rounds at epsilon = {draft.epsilon:g} need so much noise that "
             f"{draft.dimension} coordinates cannot be quantised; use fewer rounds or kernels."
@@ -118,11 +109,13 @@ def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
 
 def _multiplier(draft: FleetPlan) -> float:
     """Noise of the sum in units of the sensitivity, with a hair in hand for tau and rounding."""
+    from tacit.accounting import zcdp_epsilon
+
     low, high = 1e-3, 1e6
-    for _ in range(200):
+    while high / low > 1.0 + 1e-6:
         middle = math.sqrt(low * high)
         rho = draft.client_rounds * 0.5 / middle**2
-        fits = concentrated_epsilon(rho, delta=draft.delta * (1.0 - _MIX_SHARE)) <= draft.epsilon
+        fits = zcdp_epsilon(rho=rho, delta=draft.delta * (1.0 - _MIX_SHARE)) <= draft.epsilon
         low, high = (low, middle) if fits else (middle, high)
     return high * (1.0 + 1e-6)
 
@@ -171,8 +164,9 @@ def quantise(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Int
 def direction_scale(plan: FleetPlan) -> float:
     """Integer units of a direction of norm 1; what `quantise` multiplies with."""
     units = settings_of(plan).clip_units
-    # Rounding adds at most dimension / 4 to the mean squared norm; this leaves room for it.
-    return math.sqrt(units**2 - plan.dimension / 4.0 - units) * (1.0 - 1e-9)
+    # Rounding adds at most dimension / 4 to the squared norm on average, with a standard
+    # deviation of at most `units`; with six of them in hand, truncation stays the exception.
+    return math.sqrt(units**2 - plan.dimension / 4.0 - 6.0 * units) * (1.0 - 1e-9)
 
 
 def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Integers:
@@ -222,6 +216,8 @@ def mean_direction(total: Integers, n: int, plan: FleetPlan) -> Floats:
 
 def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
     """What one client has spent after taking part in rounds with these numbers of reports."""
+    from tacit.accounting import zcdp_epsilon
+
     if not received:
         return None
     settings = settings_of(plan)
@@ -236,7 +232,7 @@ def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
     }
     rho = math.fsum(rhos[n] for n in received)
     return DpGuarantee(
-        epsilon=concentrated_epsilon(rho, delta=plan.delta * (1.0 - _MIX_SHARE)),
+        epsilon=zcdp_epsilon(rho=rho, delta=plan.delta * (1.0 - _MIX_SHARE)),
         delta=plan.delta,
         model="distributed",
         unit="client",

@@ -116,7 +116,8 @@ def generated_signals(count: int, n_channels: int, length: int, rng: np.random.G
 def _log_uniform(
     rng: np.random.Generator, low: float, high: float, shape: tuple[int, ...]
 ) -> Floats:
-    return np.exp(rng.uniform(np.log(low), np.log(high), shape))
+    drawn: Floats = np.exp(rng.uniform(np.log(low), np.log(high), shape))
+    return drawn
 
 
 def _draw_banks(

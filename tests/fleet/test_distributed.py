@@ -1,0 +1,166 @@
+"""Noise shares and a secure sum: the norm bound, the sum, the theorem and the shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from seeded import SeededNoise
+from tacit.accounting import compose_gaussian
+from tacit.errors import TacitError
+from tacit.fleet import distributed, shares
+from tacit.fleet.config import FleetPlan, make_plan
+from tacit.noise import SYSTEM_NOISE
+
+N = 24
+
+
+@lru_cache
+def plan(n_rounds: int = 4) -> FleetPlan:
+    return make_plan(
+        classes=("a", "b", "c"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=N,
+        n_rounds=n_rounds,
+        n_kernels=20,
+    )
+
+
+def directions(n: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((n, plan().dimension))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_the_integer_norm_never_passes_the_bound() -> None:
+    units = distributed.settings_of(plan()).clip_units
+    one_axis = np.eye(plan().dimension)[:5] * 7.0  # far too long: must be clipped
+    rows = np.concatenate([directions(500), one_axis, np.zeros((1, plan().dimension))])
+    whole = distributed.quantise(rows, plan(), source=SYSTEM_NOISE)
+    assert np.einsum("ij,ij->i", whole, whole).max() <= units**2
+    assert np.linalg.norm(whole[:500], axis=1).min() > 0.9 * units
+
+
+def test_rounding_is_unbiased() -> None:
+    # A mean of 4000 roundings has standard error at most 0.5/sqrt(4000); 7 of them over 90
+    # coordinates is passed with probability below 1e-9.
+    row = directions(1)
+    many = distributed.quantise(np.repeat(row, 4000, axis=0), plan(), source=SYSTEM_NOISE)
+    error = many.mean(axis=0) - row[0] * distributed.direction_scale(plan())
+    assert np.abs(error).max() < 7 * 0.5 / math.sqrt(4000)
+
+
+def test_the_share_path_equals_the_plain_sum_modulo_the_ring() -> None:
+    source = SeededNoise(3)
+    reports = distributed.randomize(directions(N), plan(), source=source)
+    modulus = 2 ** distributed.settings_of(plan()).modulus_bits
+    assert reports.min() >= 0
+    assert reports.max() < modulus
+    rows = np.concatenate([shares.split(report, plan(), source=source) for report in reports])
+    mixed = rows[np.random.default_rng(0).permutation(len(rows))]
+    combined = shares.combine(shares.encode(mixed), plan())
+    assert combined.n == N
+    np.testing.assert_array_equal(combined.total, reports.sum(axis=0) % modulus)
+
+
+def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
+    """Kolmogorov-Smirnov of both kinds of noise; false alarm 1e-6, and a twin that notices 15 %."""
+    zero = np.zeros((N, plan().dimension))
+    one = distributed.settings_of(plan())
+    modulus = 2**one.modulus_bits
+
+    def signed(total: np.ndarray) -> np.ndarray:
+        return (total + modulus // 2) % modulus - modulus // 2
+
+    shortcut, clients = [], []
+    for _ in range(60):
+        shortcut.append(signed(distributed.summed(zero, plan(), source=SYSTEM_NOISE)))
+        apart = distributed.randomize(zero, plan(), source=SYSTEM_NOISE)
+        clients.append(signed(apart.sum(axis=0) % modulus))
+    a, b = np.concatenate(shortcut), np.concatenate(clients)
+    spread = one.local_sigma * math.sqrt(N)
+    # 6.5 sigmas of a sample standard deviation over `a.size` draws: false alarm below 1e-9.
+    allowed = 6.5 / math.sqrt(2 * a.size)
+    assert abs(a.std() / spread - 1.0) < allowed
+    assert abs(b.std() / spread - 1.0) < allowed
+    assert stats.ks_2samp(a, b).pvalue > 1e-6
+    assert stats.ks_2samp(1.15 * a, b).pvalue < 1e-2
+
+
+def test_shares_alone_are_uniform() -> None:
+    """Chi-square on the top 4 bits of every share but one; false alarm 1e-6."""
+    report = np.zeros(plan().dimension, dtype=np.int64)
+    rows = shares.split(report, plan(), source=SYSTEM_NOISE)
+    settings = distributed.settings_of(plan())
+    body = rows[:, 1:].reshape(shares.n_blocks(plan()), settings.n_shares, -1)
+    for kept in (body[:, :-1], body[:, 1:]):  # any n_shares - 1 of them, the last included
+        top = (kept >> (settings.modulus_bits - 4)).ravel()
+        assert stats.chisquare(np.bincount(top, minlength=16)).pvalue > 1e-6
+    leaky = np.minimum(body.ravel(), 2**settings.modulus_bits // 2)
+    halved = np.bincount(leaky >> (settings.modulus_bits - 4), minlength=16)
+    assert stats.chisquare(halved).pvalue < 1e-6
+
+
+def test_the_theorem_agrees_with_the_shared_accountant() -> None:
+    """Two routes: Kairouz et al. here, the discrete Gaussian there; tau is negligible."""
+    one = distributed.settings_of(plan())
+    spent = distributed.spent(plan(), [N] * 4)
+    assert spent is not None
+    other = compose_gaussian(
+        noise_multiplier=one.local_sigma * math.sqrt(N) / one.clip_units,
+        rounds=4,
+        delta=plan().delta * (1 - 1e-3),
+    )
+    assert spent.epsilon == pytest.approx(other, rel=1e-6)
+    assert 0.97 * plan().epsilon < spent.epsilon <= plan().epsilon
+
+
+def test_tau_is_charged_when_clients_add_little_noise() -> None:
+    arguments = {"n": 50, "clip_units": 10, "dimension": 1000}
+    little = distributed.sum_concentration(local_sigma=0.5, **arguments)
+    plain = 0.5 * (20 / (0.5 * math.sqrt(50))) ** 2
+    assert little > 1.5 * plain
+    enough = distributed.sum_concentration(local_sigma=3.0, **arguments)
+    assert enough == pytest.approx(0.5 * (20 / (3.0 * math.sqrt(50))) ** 2, rel=1e-9)
+
+
+def test_fewer_reports_cost_more_and_more_cost_less() -> None:
+    spent = [distributed.spent(plan(), [n] * 4) for n in (12, N, 48)]
+    epsilons = [guarantee.epsilon for guarantee in spent if guarantee is not None]
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert len(set(epsilons)) == 3
+
+
+def test_the_number_of_shares_is_that_of_the_paper() -> None:
+    # Balle et al. quote 12 messages for 32-bit sums of 10,000 parties at 2**-40.
+    assert shares_for(10_000, 32, 40) == 12
+    assert shares_for(100, 32, 40) > shares_for(1000, 32, 40) > shares_for(10_000, 32, 40)
+    with pytest.raises(TacitError, match="19"):
+        shares_for(18, 32, 40)
+
+
+def shares_for(n: int, bits: int, security: int) -> int:
+    return distributed.shares_needed(n=n, group_bits=bits, security_bits=security)
+
+
+def test_a_sum_that_no_honest_fleet_can_reach_is_refused() -> None:
+    modulus = 2 ** distributed.settings_of(plan()).modulus_bits
+    total = np.zeros(plan().dimension, dtype=np.int64)
+    total[0] = modulus // 2
+    with pytest.raises(TacitError, match="honest"):
+        distributed.mean_direction(total, N, plan())
+
+
+def test_too_few_clients_or_too_many_rounds_are_refused() -> None:
+    with pytest.raises(TacitError, match="privunit"):
+        distributed.calibrate(replace(plan(), n_min=18), n_most=18)
+    with pytest.raises(TacitError, match="fewer rounds"):
+        distributed.calibrate(
+            replace(plan(), n_rounds=10**6, client_rounds=10**6, epsilon=0.1), n_most=N
+        )

@@ -1,0 +1,94 @@
+"""The shuffled report: calibration, range and what is charged for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from seeded import SeededNoise
+from tacit.accounting import compose_shuffled
+from tacit.errors import TacitError
+from tacit.fleet import privunit
+from tacit.fleet.config import FleetPlan, PrivUnitSettings, make_plan
+from tacit.noise import SYSTEM_NOISE
+
+N = 60
+
+
+@lru_cache
+def plan(**changes: int) -> FleetPlan:
+    return make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="privunit",
+        n_clients=N,
+        n_kernels=20,
+        **{"n_rounds": 6, **changes},  # type: ignore[arg-type]
+    )
+
+
+def test_the_whole_run_spends_the_target_and_not_more() -> None:
+    spent = privunit.spent(plan(), [N] * 6)
+    assert spent is not None
+    assert 0.99 * plan().epsilon < spent.epsilon <= plan().epsilon
+    assert (spent.model, spent.unit, spent.neighbours) == ("shuffle", "client", "replace")
+    local = privunit.settings_of(plan()).local_epsilon
+    assert spent.epsilon == compose_shuffled([(local, N)] * 6, delta=plan().delta)
+
+
+def test_shuffling_allows_more_than_plain_composition() -> None:
+    assert privunit.settings_of(plan()).local_epsilon > plan().epsilon / 6
+
+
+def test_rounds_in_turn_compose_only_where_a_client_takes_part() -> None:
+    turns = plan(clients_per_round=20)
+    assert turns.client_rounds == 2
+    assert turns.n_min == 20
+    spent = privunit.spent(turns, [20, 20])
+    assert spent is not None
+    assert spent.epsilon <= turns.epsilon
+
+
+def test_a_batch_of_one_is_charged_the_local_epsilon() -> None:
+    spent = privunit.spent(plan(), [1])
+    assert spent is not None
+    assert spent.epsilon == pytest.approx(privunit.settings_of(plan()).local_epsilon, rel=1e-4)
+
+
+def test_honest_reports_pass_the_range_check_and_longer_ones_do_not() -> None:
+    rows = np.random.default_rng(0).standard_normal((2000, plan().dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    reports = privunit.randomize(rows, plan(), source=SYSTEM_NOISE)
+    for report in reports:
+        np.testing.assert_array_equal(
+            privunit.decode(privunit.encode(report, plan()), plan()), report
+        )
+    longer = reports[0] / np.linalg.norm(reports[0]) * privunit.largest_norm(plan()) * 1.01
+    with pytest.raises(TacitError, match="outside the randomizer's range"):
+        privunit.decode(privunit.encode(longer, plan()), plan())
+
+
+def test_a_client_without_gradient_still_sends_a_report_of_full_size() -> None:
+    zero = np.zeros((1, plan().dimension))
+    report = privunit.randomize(zero, plan(), source=SeededNoise(0))
+    assert np.linalg.norm(report) > 0.1 * privunit.largest_norm(plan())
+
+
+def test_a_plan_of_the_other_mechanism_is_refused() -> None:
+    other = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=N,
+        n_kernels=20,
+        n_rounds=6,
+    )
+    with pytest.raises(TacitError, match="not privunit"):
+        privunit.parameters(other)
+    with pytest.raises(TacitError, match="local_epsilon"):
+        replace(plan(), settings=PrivUnitSettings(local_epsilon=0.0))
