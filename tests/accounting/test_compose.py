@@ -131,10 +131,10 @@ def test_the_papers_theorem_is_labelled_and_its_table_reproduced() -> None:
 
 
 @pytest.mark.parametrize("target_delta", [0.5, 1e-4, 1e-30])
-@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.6])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.9])
 def test_the_bound_holds_wherever_its_window_lies(target_delta: float, epsilon: float) -> None:
-    """The window is where the sum is fine; outside of it mass is moved, never dropped."""
-    n, local_epsilon = 3000, 1.0
+    """Outside of the window mass is moved, never dropped; at 0.9 most of delta lies below it."""
+    n, local_epsilon = 1000, 1.0
     counts = np.arange(n)
     given = clones_delta_given(counts, epsilons=np.array([epsilon]), local_epsilon=local_epsilon)
     full = math.fsum((binom.pmf(counts, n - 1, math.exp(-local_epsilon)) * given[0]).tolist())
@@ -143,6 +143,6 @@ def test_the_bound_holds_wherever_its_window_lies(target_delta: float, epsilon: 
         local_epsilon=local_epsilon,
         n=n,
         target_delta=target_delta,
-        groups=40,
+        groups=1000,
     )
     assert bound[0] >= full * (1.0 - 1e-9)
