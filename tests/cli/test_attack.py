@@ -8,8 +8,6 @@ import pytest
 
 from command import assert_refused, tacit
 
-pytestmark = pytest.mark.core
-
 
 def test_pidp_recovers_exactly_and_writes_a_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -28,6 +26,35 @@ def test_pidp_recovers_exactly_and_writes_a_page(
     assert "recovered" in text
 
 
+def test_softshape_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "softshape.html"
+    arguments = ("--data", "ItalyPowerDemand", "--no-trick", "--out", page)
+    outcome = tacit(capsys, "attack", "softshape", *arguments, "--json")
+    assert outcome.code == 0
+    assert outcome.json["succeeded"] is True
+    assert outcome.json["rate"] > 0.8
+    assert outcome.json["chance"] == 0.01
+    details = outcome.json["details"]
+    assert details["realised_loss_median"] > 10 * details["claimed_total"]
+    assert outcome.json["sound"]["within"] is True
+    assert outcome.json["sound"]["rate"] < 0.02
+    assert outcome.json["guarantee"]["nominal_epsilon"] == 0.1
+    assert "Privacy loss of one release" in page.read_text(encoding="utf-8")
+
+
+def test_timefl_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "timefl.html"
+    outcome = tacit(capsys, "attack", "timefl", "--rounds", 1, "--out", page, "--json")
+    assert outcome.code == 0
+    assert outcome.json["succeeded"] is True
+    assert outcome.json["rate"] > 0.9
+    assert outcome.json["chance"] == 0.025
+    assert outcome.json["sound"]["within"] is True
+    assert outcome.json["sound"]["rate"] < 0.2
+    assert outcome.json["guarantee"]["nominal_epsilon"] == 8.0
+    assert page.exists()
+
+
 def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = tacit(capsys, "attack", "pidp", "--length", 10, "--runs", 1)
     assert outcome.code == 0
@@ -43,6 +70,12 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["pidp", "--data", "NoSuchSet"], "NoSuchSet"),
         (["pidp", "--length", "10", "--out", "page.pdf"], "html"),
         (["pidb"], "pidp"),
+        (["softshape", "--epsilon", "nan"], "epsilon"),
+        (["softshape", "--candidates", "1"], "n_candidates"),
+        (["timefl", "--epsilon", "0"], "epsilon"),
+        (["timefl", "--clients", "1"], "n_clients"),
+        (["timefl", "--delta", "2"], "delta"),
+        (["timefl", "--rounds", "0"], "n_rounds"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from tacit.audit.bounds import (
     calibrate_discrete_gaussian_sigma,
     calibrate_gaussian_sigma,
 )
+from tacit.audit.bundles import local_release
 from tacit.audit.engine import Audited
 from tacit.audit.pairs import ball_pairs, scalar_pairs, symbol_pairs
 from tacit.audit.setting import Setting
@@ -118,6 +120,22 @@ def _channel(setting: Setting) -> Audited:
     return Audited("channel", DpClaim(epsilon=setting.claim), run, symbol_pairs(4))
 
 
+def _lp_channel(setting: Setting) -> Audited:
+    """The channel of the linear program for a classifier that confuses its classes unevenly."""
+    from tacit.local.channel import design_channel
+
+    gain = np.array([[0.35, 0.05, 0.02, 0.0], [0.03, 0.2, 0.05, 0.01],
+                     [0.02, 0.03, 0.12, 0.02], [0.0, 0.02, 0.01, 0.07]])  # fmt: skip
+    channel = design_channel(gain, epsilon=setting.epsilon)
+
+    def run(x: int, count: int) -> NDArray[np.intp]:
+        return mechanisms.randomize_through_channel(
+            np.full(count, x), channel=channel, source=setting.source
+        )
+
+    return Audited("lp-channel", DpClaim(epsilon=setting.claim), run, symbol_pairs(4))
+
+
 def _privunit(setting: Setting) -> Audited:
     params = mechanisms.calibrate_privunit(epsilon=setting.epsilon, dimension=8)
 
@@ -147,6 +165,10 @@ _BUILDERS: dict[str, Builder] = {
     "channel": _channel,
     "privunit": _privunit,
     "laplace-vector": _laplace_vector,
+    "lp-channel": _lp_channel,
+    "local-label": partial(local_release, "label"),
+    "local-vector": partial(local_release, "vector"),
+    "local-shapes": partial(local_release, "shapes"),
     "shuffled-krr": shuffled_krr,
     "fleet-privunit": fleet_privunit,
     "fleet-distributed": fleet_distributed,

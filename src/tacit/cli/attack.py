@@ -39,6 +39,68 @@ def pidp_command(
     _finish(result, out=out, as_json=as_json)
 
 
+@app.command("softshape")
+def softshape_command(
+    data: Annotated[str, typer.Option(help="Data set with the candidate series.")] = "GunPoint",
+    epsilon: Annotated[float, typer.Option(help="Nominal epsilon of the published model.")] = 0.1,
+    candidates: Annotated[int, typer.Option(help="Test series to choose from.")] = 100,
+    trick: Annotated[
+        bool, typer.Option(help="Also show the initialisation trick at epsilon 0.01.")
+    ] = True,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Re-identify series from one published DP-SoftShape release each, then try sound releases.
+
+    Example: `tacit attack softshape --data GunPoint --epsilon 0.1 --json`
+    """
+    from tacit.audit.attacks.softshape import attack_softshape
+
+    with progress_bar("DP-SoftShape") as report:
+        result = attack_softshape(
+            data=data,
+            epsilon=epsilon,
+            n_candidates=candidates,
+            seed=seed,
+            trick=trick,
+            progress=report,
+        )
+    _finish(result, out=out, as_json=as_json)
+
+
+@app.command("timefl")
+def timefl_command(
+    data: Annotated[str, typer.Option(help="Data set dealt to the clients.")] = "BasicMotions",
+    clients: Annotated[int, typer.Option(help="Clients in the fleet.")] = 40,
+    epsilon: Annotated[
+        float, typer.Option(help="Nominal epsilon as published; the sound run's total.")
+    ] = 8.0,
+    delta: Annotated[float, typer.Option(help="Delta of the sound run.")] = 1e-5,
+    rounds: Annotated[int, typer.Option(help="Published rounds to attack.")] = 3,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Join the shuffled reports of published DP-TimeFL to their clients, then try sound reports.
+
+    Example: `tacit attack timefl --clients 40 --epsilon 8 --json`
+    """
+    from tacit.audit.attacks.timefl import attack_timefl
+
+    with progress_bar("DP-TimeFL") as report:
+        result = attack_timefl(
+            data=data,
+            n_clients=clients,
+            epsilon=epsilon,
+            delta=delta,
+            n_rounds=rounds,
+            seed=seed,
+            progress=report,
+        )
+    _finish(result, out=out, as_json=as_json)
+
+
 def _finish(result: AttackResult, *, out: Path | None, as_json: bool) -> None:
     plain: dict[str, Any] = result.to_dict()
     if out is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,7 +37,7 @@ def audit_command(
 
     Example: `tacit audit krr --epsilon 1 --trials 1000000`
 
-    See it refute: `tacit audit laplace --epsilon 1.1 --claim 1`
+    See it refute: `tacit audit laplace --epsilon 1.1 --claim 1`. A bundle: `tacit audit DIR`
     """
     from tacit.audit import audit, mechanism_names
 
@@ -53,8 +54,12 @@ def audit_command(
 
 
 def _find(name: str, *, epsilon: float, delta: float, claim: float | None) -> Audited:
-    from tacit.audit import build
+    from tacit.audit import build, mechanism_names
 
+    if name not in mechanism_names() and Path(name).exists():
+        from tacit.audit.bundles import audited_bundle
+
+        return audited_bundle(Path(name), claim=claim)
     return build(name, epsilon=epsilon, delta=delta, claim=claim)
 
 

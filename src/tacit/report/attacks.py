@@ -43,16 +43,18 @@ def rates_figure(result: AttackResult) -> go.Figure:
 
 
 def detail_figure(result: AttackResult) -> go.Figure | None:
-    """What is special to one attack: the recovered shapelet, or the realised privacy loss."""
+    """What is special to one attack: the recovered shapelet, or nominal and realised loss."""
     details = result.details
     if "example" in details:
         figure = new_figure("Secret and recovered shapelet", x="position", y="z-scored value")
         figure.add_scatter(y=details["example"]["secret"], name="secret", line_width=6)
         figure.add_scatter(y=details["example"]["recovered"], name="recovered", mode="markers")
-    elif "realised_losses" in details:
-        figure = new_figure("Realised privacy loss of one release", x="nats", y="pairs of series")
-        figure.add_histogram(x=details["realised_losses"], name="realised", marker_color=_RED)
-        figure.add_vline(x=details["claimed_total"], annotation_text="claimed, in total")
+    elif "realised_loss_median" in details:
+        names = ["nominal epsilon", "claimed in total", "realised (median)"]
+        keys = ["nominal_epsilon", "claimed_total", "realised_loss_median"]
+        figure = new_figure("Privacy loss of one release", x="", y="nats, logarithmic")
+        figure.add_bar(x=names, y=[details[key] for key in keys], marker_color=_RED)
+        figure.update_yaxes(type="log")
     else:
         return None
     return with_guarantee(figure, result.guarantee)

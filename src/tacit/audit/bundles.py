@@ -1,0 +1,143 @@
+"""Audit a release of the local family: a saved bundle, or a model trained here for the audit.
+
+The device's encoder is a function of the series, so it runs once per candidate; what is run a
+million times is the randomizer itself, on the worst inputs that were found: candidate series that
+look like nothing in particular or like trouble, and the extremes that no series need reach.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit.bounds import DpClaim
+from tacit.audit.engine import Audited
+from tacit.audit.setting import Setting
+from tacit.errors import BundleError, check_epsilon
+from tacit.noise import SYSTEM_NOISE, NoiseSource
+from tacit.progress import silent
+
+if TYPE_CHECKING:
+    from tacit.local.label import LabelHead
+    from tacit.local.model import LocalModel
+    from tacit.local.shapes import ShapesHead
+    from tacit.local.vector import VectorHead
+
+    Head = LabelHead | VectorHead | ShapesHead
+
+Floats = NDArray[np.float64]
+Pair = tuple[Any, Any]
+
+_MOST_PAIRS = 24
+
+
+def audited_bundle(path: Path, *, claim: float | None = None) -> Audited:
+    """Load a bundle as a device would and audit its release against the epsilon it states."""
+    from tacit.local.model import load_model
+
+    model = load_model(_bundle_file(path))
+    tested = model.head.epsilon if claim is None else check_epsilon(claim, name="claim")
+    return audited_model(model, name=str(path), claim=tested)
+
+
+def audited_model(
+    model: LocalModel, *, name: str, claim: float, source: NoiseSource = SYSTEM_NOISE
+) -> Audited:
+    """The release of `model` on the worst pairs found among candidate series and extremes."""
+    series = candidate_series(model.n_channels, model.n_timepoints)
+    reached = model.head.summarise(model.check_series(series))
+    return _audited_head(model.head, reached, name=name, claim=claim, source=source)
+
+
+def candidate_series(n_channels: int, n_timepoints: int, *, seed: int = 0) -> Floats:
+    """Series (n, channels, T) of many kinds: noise, walks, waves, spikes, steps, tiny and huge."""
+    rng = np.random.default_rng(seed)
+    shape = (4, n_channels, n_timepoints)
+    steps = np.arange(n_timepoints) / n_timepoints
+    spike = np.zeros((2, n_channels, n_timepoints))
+    spike[0, :, 0], spike[1, :, n_timepoints // 2] = 1.0, -1.0
+    waves = [np.sin(2.0 * np.pi * k * steps + 0.1) for k in (1, 2, 5)]
+    noise, walks = rng.normal(size=shape), rng.normal(size=shape).cumsum(axis=2)
+    level = np.where(steps < 0.5, -1.0, 1.0) + 1e-3 * steps
+    shaped = np.broadcast_to(
+        np.array([*waves, steps, level])[:, None, :], (5, n_channels, n_timepoints)
+    )
+    return np.concatenate([noise, walks, shaped, -shaped, spike, 1e4 * walks[:2], 1e-4 * noise[:2]])
+
+
+def local_release(kind: str, setting: Setting) -> Audited:
+    """A release of this kind from a model trained on a small embedded data set."""
+    from tacit.data import load_dataset
+
+    dataset = load_dataset("ItalyPowerDemand")
+    classes, y = np.unique(dataset.y_train, return_inverse=True)
+    head = _train_head(kind, dataset.X_train, y, n_classes=len(classes), epsilon=setting.epsilon)
+    series = [candidate_series(*dataset.X_train.shape[1:]), dataset.X_test[:40]]
+    reached = head.summarise(np.concatenate(series))
+    name = f"local-{kind}"
+    return _audited_head(head, reached, name=name, claim=setting.claim, source=setting.source)
+
+
+def _train_head(
+    kind: str, X: Floats, y: NDArray[np.intp], *, n_classes: int, epsilon: float
+) -> Head:
+    from tacit.local.body import train_kernels
+    from tacit.local.label import fit_label
+    from tacit.local.shapes import fit_shapes
+    from tacit.local.vector import fit_vector
+
+    rng = np.random.default_rng(0)
+    if kind == "shapes":
+        return fit_shapes(X, y, n_classes=n_classes, epsilon=epsilon, rng=rng, progress=silent)
+    trained = train_kernels(X, y, n_classes=n_classes, rng=rng)
+    body, held_out = trained.body, trained.held_out
+    if kind == "vector":
+        return fit_vector(body, held_out, y, epsilon=epsilon, rng=rng, progress=silent)
+    return fit_label(body, held_out, y, epsilon=epsilon, channel="optimal")
+
+
+def _audited_head(
+    head: Head, reached: NDArray[Any], *, name: str, claim: float, source: NoiseSource
+) -> Audited:
+    def run(x: Any, count: int) -> NDArray[Any]:
+        rows = np.repeat(np.asarray(x)[None], count, axis=0)
+        return np.asarray(head.randomize(rows, source=source))
+
+    pairs = _symbol_pairs(head) if head.kind == "label" else _vector_pairs(reached)
+    return Audited(name, DpClaim(epsilon=claim), run, pairs)
+
+
+def _symbol_pairs(head: Any) -> list[Pair]:
+    """For each output the device labels most and least likely to give it: the worst of all."""
+    most, least = head.channel.argmax(axis=0), head.channel.argmin(axis=0)
+    pairs = {(int(a), int(b)) for a, b in zip(most, least, strict=True) if a != b}
+    return sorted(pairs)[:_MOST_PAIRS] or [(0, len(head.channel) - 1)]
+
+
+def _vector_pairs(reached: Floats) -> list[Pair]:
+    """Summaries of candidate series that lie farthest apart, and opposite extremes."""
+    flat = reached.reshape(len(reached), -1)
+    # By direction: clipping makes lengths alike.
+    unit = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-12)
+    apart = np.triu(np.linalg.norm(unit[:, None] - unit[None], axis=2), k=1)
+    order = np.argsort(apart, axis=None)[::-1][: _MOST_PAIRS // 2]
+    found = [divmod(int(index), len(flat)) for index in order]
+    pairs: list[Pair] = [(reached[i], reached[j]) for i, j in found]
+    extreme = np.zeros(reached.shape[1:])
+    extreme[..., 0] = 1.0  # norm 1 in every released part, whatever the norm
+    return [*pairs, (extreme, -extreme), (extreme, np.zeros_like(extreme))]
+
+
+def _bundle_file(path: Path) -> Path:
+    """The bundle itself, or the one bundle in a folder that a training wrote."""
+    if not path.is_dir():
+        return path
+    files = [file for kind in ("*.tacit", "*.safetensors") for file in sorted(path.glob(kind))]
+    if len(files) != 1:
+        raise BundleError(
+            f"{path} holds {len(files)} bundles (.tacit or .safetensors); name the file to audit."
+        )
+    return files[0]
