@@ -85,6 +85,7 @@ class ClientGroup:
     rows: Floats  # (clients, series, features)
     truth: Floats  # (clients, series, classes), zero where padded
     sizes: Floats  # (clients, 1, 1)
+    products: Floats  # (clients, series, series), inner products of the rows
 
 
 def group_clients(
@@ -106,30 +107,32 @@ def group_clients(
         places = starts[members, None] + np.arange(width)
         held = np.arange(width) < sizes[members, None]
         index = order[np.where(held, places, 0)]
-        groups.append(
-            ClientGroup(
-                members,
-                np.where(held[..., None], rows[index], 0.0),
-                np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0),
-                sizes[members, None, None].astype(np.float64),
-            )
-        )
+        own = np.where(held[..., None], rows[index], 0.0)
+        truth = np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0)
+        counts = sizes[members, None, None].astype(np.float64)
+        groups.append(ClientGroup(members, own, truth, counts, own @ own.transpose(0, 2, 1)))
     return groups
 
 
 def local_moves(weights: Floats, group: ClientGroup, training: Training) -> Floats:
-    """How far every client's weights move in its local steps, (clients, K - 1, features)."""
+    """How far every client's weights move in its local steps, (clients, K - 1, features).
+
+    Every step stays in the span of the client's rows, so the steps are taken on its errors with
+    the inner products of its rows, and only the end is carried back to weights.
+    """
     contrast = contrasts(len(weights) + 1)
-    local = np.broadcast_to(weights, (len(group.clients), *weights.shape))
+    n_features = weights.shape[1]
+    flat = group.rows.reshape(-1, n_features) @ weights.T  # one product, not one per client
+    start = flat.reshape(*group.rows.shape[:2], len(weights))
+    rate = training.local_rate / group.sizes
+    errors = np.zeros_like(start)
     for _ in range(training.local_steps):
-        scores = group.rows @ local.transpose(0, 2, 1) @ contrast
+        scores = (start - rate * (group.products @ errors)) @ contrast
         scores -= scores.max(axis=2, keepdims=True)
         chances = np.exp(scores)
         chances /= chances.sum(axis=2, keepdims=True)
-        wrong = (chances - group.truth) @ contrast.T
-        gradient = wrong.transpose(0, 2, 1) @ group.rows / group.sizes
-        local = local - training.local_rate * gradient
-    moves: Floats = weights - local
+        errors = errors + (chances - group.truth) @ contrast.T
+    moves: Floats = (rate * errors).transpose(0, 2, 1) @ group.rows
     return moves
 
 

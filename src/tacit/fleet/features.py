@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError, check_at_least
@@ -29,7 +28,7 @@ _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
 _RIDGE = 0.1  # of a unit variance: how far the public decorrelation goes
-_CHUNK_VALUES = 2**23  # float32 values held at once by one block of unfolded windows
+_CHUNK_VALUES = 2**20  # float32 values held at once by one block of unfolded windows
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
 
@@ -191,14 +190,17 @@ def _proportions(X: Singles, bank: _KernelBank) -> Floats:
     """Share of time steps at which each kernel's response passes its bias."""
     n_series, n_channels, length = X.shape
     taps = len(bank.weights) // n_channels
-    reach = bank.dilation * (taps - 1) + 1
-    steps = length - reach + 1
-    out = np.empty((n_series, bank.weights.shape[1]))
-    width = len(bank.weights) + bank.weights.shape[1]
-    chunk = max(1, _CHUNK_VALUES // (steps * width))
+    steps = length - bank.dilation * (taps - 1)
+    kernels, biases = np.ascontiguousarray(bank.weights.T), bank.biases[:, None]
+    out = np.empty((n_series, len(kernels)))
+    chunk = max(1, _CHUNK_VALUES // (steps * (len(bank.weights) + len(kernels))))
     for start in range(0, n_series, chunk):
-        block = sliding_window_view(X[start : start + chunk], reach, axis=2)[..., :: bank.dilation]
-        unfolded = np.ascontiguousarray(block.transpose(0, 2, 1, 3)).reshape(-1, len(bank.weights))
-        passed = (unfolded @ bank.weights > bank.biases).reshape(len(block), steps, -1)
-        out[start : start + chunk] = np.count_nonzero(passed, axis=1) / steps
+        block = X[start : start + chunk]
+        unfolded = np.empty((n_channels, taps, len(block), steps), dtype=np.float32)
+        for tap in range(taps):
+            first = tap * bank.dilation
+            unfolded[:, tap] = block[:, :, first : first + steps].transpose(1, 0, 2)
+        passed = kernels @ unfolded.reshape(len(bank.weights), -1) > biases
+        counts = np.count_nonzero(passed.reshape(len(kernels), len(block), steps), axis=2)
+        out[start : start + chunk] = counts.T / steps
     return out

@@ -7,7 +7,9 @@ analyser would know, plus the honest count of what was spent.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,7 +87,11 @@ class Fleet:
 
 def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
     return ClientGroup(
-        group.clients[chosen], group.rows[chosen], group.truth[chosen], group.sizes[chosen]
+        group.clients[chosen],
+        group.rows[chosen],
+        group.truth[chosen],
+        group.sizes[chosen],
+        group.products[chosen],
     )
 
 
@@ -243,10 +249,25 @@ def _release(
 
 def _mean(directions: Floats, plan: FleetPlan, source: NoiseSource) -> Floats:
     if plan.mechanism == "privunit":
-        mean: Floats = privunit.randomize(directions, plan, source=source).mean(axis=0)
-        return mean
+        return _mean_of_reports(directions, plan, source)
     total = distributed.summed(directions, plan, source=source)
     return distributed.mean_direction(total, len(directions), plan)
+
+
+def _mean_of_reports(directions: Floats, plan: FleetPlan, source: NoiseSource) -> Floats:
+    """The mean of the `privunit` reports, drawn on all cores."""
+
+    def total(part: Floats) -> Floats:
+        summed: Floats = privunit.randomize(part, plan, source=source).sum(axis=0)
+        return summed
+
+    n_workers = min(os.cpu_count() or 1, max(1, len(directions) // 100))
+    if source is not SYSTEM_NOISE or n_workers == 1:  # a seeded source has one order only
+        return total(directions) / len(directions)
+    with ThreadPoolExecutor(n_workers) as pool:
+        parts = list(pool.map(total, np.array_split(directions, n_workers)))
+    mean: Floats = np.sum(parts, axis=0) / len(directions)
+    return mean
 
 
 def _spent(received: Sequence[int], crowd: _Crowd, *, most_rounds: int) -> DpGuarantee | None:
