@@ -1,0 +1,206 @@
+"""Series as exact integers, and shapelet candidates cut from the initiator's own series.
+
+Everything public about the candidates (their lengths, how many there are of each, in which order
+they are examined) follows from public counts alone; what they are stays with P0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError, check_at_least
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Products of two encoded windows, and their sums, must also be exact in float64 (53 bits), so
+# that one owner's plaintext distances are the same integers as those computed over shares.
+EXACT_BITS = 52
+MAX_FRACTION_BITS = 16
+MIN_FRACTION_BITS = 4
+GRID_SIZE = 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How series become integers: z-normalised or raw, and how many fraction bits.
+
+    `energy` bounds the sum of squares of one encoded series in units of the series; all distances
+    are then at most 4 * energy, which is what makes the ring arithmetic exact.
+    """
+
+    series_length: int
+    normalise: bool
+    value_bound: float
+    fraction_bits: int
+
+    @property
+    def energy(self) -> float:
+        """The largest sum of squares of one series, known without looking at any."""
+        n = self.series_length
+        return float(n) if self.normalise else n * self.value_bound**2
+
+    @property
+    def limit(self) -> int:
+        """The largest absolute integer that one value can become."""
+        largest = math.sqrt(self.series_length) if self.normalise else self.value_bound
+        scale: float = 2.0**self.fraction_bits
+        return math.ceil(largest * scale) + 1
+
+
+def choose_encoding(
+    *, series_length: int, normalise: bool, value_bound: float | None = None
+) -> Encoding:
+    """As many fraction bits, up to 16, as keep every product sum exact; refuse below 4."""
+    check_at_least(series_length, 1, name="series_length")
+    bound = 0.0
+    if not normalise:
+        if value_bound is None or not 0.0 < value_bound < math.inf:
+            raise TacitError(
+                f"without normalisation a public value_bound above 0 is needed, got "
+                f"{value_bound!r}; give the largest absolute value that any party may hold."
+            )
+        bound = float(value_bound)
+    energy = series_length if normalise else series_length * bound**2
+    bits = min(MAX_FRACTION_BITS, math.floor((EXACT_BITS - 3 - math.log2(energy)) / 2))
+    if bits < MIN_FRACTION_BITS:
+        raise TacitError(
+            f"series of length {series_length} with values up to {bound:g} do not fit the shared "
+            "arithmetic; rescale them or use normalise=True."
+        )
+    return Encoding(
+        series_length=series_length, normalise=normalise, value_bound=bound, fraction_bits=bits
+    )
+
+
+def encode(X: Floats, encoding: Encoding) -> Ints:
+    """Series (n, N) as integers; refuse what would not fit."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != encoding.series_length:
+        raise TacitError(
+            f"series must have the shape (n, {encoding.series_length}), got {X.shape}; "
+            "the secure search takes one channel of one length."
+        )
+    if not np.isfinite(X).all():
+        raise TacitError("a series holds NaN or infinity; repair or drop it.")
+    if encoding.normalise:
+        X = _z_normalise(X)
+    elif X.size and np.abs(X).max() > encoding.value_bound:
+        raise TacitError(
+            f"a value of size {np.abs(X).max():.6g} exceeds the agreed value_bound "
+            f"{encoding.value_bound:g}; rescale the series or agree on a larger bound."
+        )
+    encoded: Ints = np.rint(X * 2.0**encoding.fraction_bits).astype(np.int64)
+    return encoded
+
+
+def _z_normalise(X: Floats) -> Floats:
+    # Scaled first: squares of very large or very small values would overflow or vanish.
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    X = X / np.where(largest > 0.0, largest, 1.0)
+    centred = X - X.mean(axis=1, keepdims=True)
+    deviation = centred.std(axis=1, keepdims=True)
+    flat = deviation < 1e-12  # rounding errors of a constant series are not a shape
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation))
+
+
+def length_grid(series_length: int, *, size: int = GRID_SIZE) -> tuple[int, ...]:
+    """Public candidate lengths from min(3, N/4) to N, evenly spread."""
+    shortest = max(1, math.floor(min(3, series_length / 4)))
+    grid = np.linspace(shortest, series_length, num=max(size, 1))
+    return tuple(int(v) for v in np.unique(np.rint(grid).astype(int)))
+
+
+def counts_per_length(
+    *, n_candidates: int, lengths: Sequence[int], series_length: int, n_series: int
+) -> tuple[int, ...]:
+    """How many candidates of each length: equal shares, never more than there are windows."""
+    check_at_least(n_candidates, 1, name="n_candidates")
+    capacity = [n_series * (series_length - length + 1) for length in lengths]
+    counts = [0] * len(lengths)
+    left = min(n_candidates, sum(capacity))
+    while left:
+        open_ = [i for i in range(len(lengths)) if counts[i] < capacity[i]]
+        # The remainder goes to the middle of the grid first, one each.
+        open_.sort(key=lambda i: abs(i - (len(lengths) - 1) / 2))
+        each = max(1, left // len(open_))
+        for i in open_:
+            take = min(each, capacity[i] - counts[i], left)
+            counts[i] += take
+            left -= take
+    return tuple(counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Candidates examined together: all of one length; public."""
+
+    length: int
+    count: int
+
+
+def plan_batches(
+    *,
+    n_candidates: int,
+    lengths: Sequence[int],
+    series_length: int,
+    n_series: int,
+    batch_size: int,
+    seed: int,
+) -> tuple[Batch, ...]:
+    """The public order in which candidates are examined, from public numbers only.
+
+    Batches of all lengths are mixed, so that a search stopped early has seen every length.
+    """
+    for length in lengths:
+        if not 1 <= length <= series_length:
+            raise TacitError(
+                f"candidate lengths must lie between 1 and the series length {series_length}, "
+                f"got {length}."
+            )
+    counts = counts_per_length(
+        n_candidates=n_candidates, lengths=lengths, series_length=series_length, n_series=n_series
+    )
+    batches = [
+        Batch(length=length, count=min(batch_size, count - done))
+        for length, count in zip(lengths, counts, strict=True)
+        for done in range(0, count, batch_size)
+    ]
+    order = np.random.default_rng(seed).permutation(len(batches))
+    return tuple(batches[i] for i in order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """P0's candidates of one batch: which series, where, and their integers (count, length)."""
+
+    series: NDArray[np.intp]
+    start: NDArray[np.intp]
+    windows: Ints
+
+
+def draw_candidates(
+    encoded: Ints, batches: Sequence[Batch], *, rng: np.random.Generator
+) -> list[Candidates]:
+    """Windows of P0's series at random, without repeats within one length."""
+    n, series_length = encoded.shape
+    unused: dict[int, NDArray[np.intp]] = {}
+    for length in {batch.length for batch in batches}:
+        unused[length] = np.empty(0, dtype=np.intp)
+    drawn = []
+    for length in sorted(unused):
+        total = sum(batch.count for batch in batches if batch.length == length)
+        places = n * (series_length - length + 1)
+        unused[length] = rng.choice(places, size=total, replace=False)
+    for batch in batches:
+        chosen, unused[batch.length] = np.split(unused[batch.length], [batch.count])
+        series, start = np.divmod(chosen, series_length - batch.length + 1)
+        columns = start[:, None] + np.arange(batch.length)
+        windows = encoded[series[:, None], columns]
+        drawn.append(Candidates(series=series, start=start, windows=windows))
+    return drawn

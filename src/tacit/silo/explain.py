@@ -1,0 +1,121 @@
+"""Why a series gets its class: which shapelets drove the decision, and where they match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import check_at_least
+from tacit.silo.candidates import Floats, Ints
+from tacit.silo.forest import Forest
+from tacit.silo.logistic import Logistic
+from tacit.silo.model import ShapeletModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One shapelet over the series explained.
+
+    `influence` is its share of the decision, all shapelets together 1. `distance` and the class
+    distances are Eq. 1, in squared units of the compared series; the latter are means over P0's
+    own series of each class.
+    """
+
+    shapelet: int
+    influence: float
+    position: int
+    distance: float
+    values: Floats
+    series: int
+    start: int
+    class_distances: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The decision for one series, its probabilities, and the shapelets behind it."""
+
+    prediction: str
+    probabilities: dict[str, float]
+    matches: tuple[Match, ...]
+    series: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def explain(
+    model: ShapeletModel,
+    x: Floats,
+    *,
+    classes: Sequence[str],
+    own_features: Ints,
+    own_codes: NDArray[np.intp],
+    n_shapelets: int,
+) -> Explanation:
+    """Explain one series with the `n_shapelets` most influential shapelets."""
+    check_at_least(n_shapelets, 1, name="n_shapelets")
+    features = model.features(x[None, :])
+    probabilities = model.probabilities(x[None, :])[0]
+    winner = int(probabilities.argmax())
+    shares = influence(model.classifier, features, winner)
+    position, distance = model.matches(x)
+    units = model.units()
+    shapelets = model.shapelets
+    matches = []
+    for k in np.argsort(-shares, kind="stable")[:n_shapelets]:
+        means = {
+            label: float(own_features[k, own_codes == c].mean() * units[k])
+            for c, label in enumerate(classes)
+            if (own_codes == c).any()
+        }
+        matches.append(
+            Match(
+                shapelet=int(k),
+                influence=float(shares[k]),
+                position=int(position[k]),
+                distance=float(distance[k]),
+                values=shapelets[k].values,
+                series=shapelets[k].series,
+                start=shapelets[k].start,
+                class_distances=means,
+            )
+        )
+    return Explanation(
+        prediction=classes[winner],
+        probabilities=dict(zip(classes, map(float, probabilities), strict=True)),
+        matches=tuple(matches),
+        series=x,
+    )
+
+
+def influence(classifier: Forest | Logistic, features: Ints, winner: int) -> Floats:
+    """Each shapelet's share of the decision for `winner`, for one column of features (K, 1).
+
+    Forest: how often it was asked on the paths of the trees that voted for the winner. Logistic
+    regression: the absolute contribution to the winner's score against the mean of all classes.
+    """
+    if isinstance(classifier, Forest):
+        raw = _asked(classifier, features, winner)
+    else:
+        weights = classifier.weights - classifier.weights.mean(axis=1, keepdims=True)
+        raw = np.abs(classifier.standard.apply(features)[0] * weights[:, winner])
+    total = raw.sum()
+    return raw / total if total > 0 else np.full(len(raw), 1.0 / len(raw))
+
+
+def _asked(forest: Forest, features: Ints, winner: int) -> Floats:
+    counts = np.zeros(features.shape[0])
+    trees = np.arange(len(forest.labels))
+    leaf = forest.leaves(features)[:, 0]
+    voted = forest.labels[trees, leaf] == winner
+    depth = len(forest.features)
+    for level, which in enumerate(forest.features):
+        node = leaf >> (depth - level)
+        np.add.at(counts, which[trees, node][voted], 1.0)
+    return counts

@@ -1,0 +1,136 @@
+"""What P0 ends with: shapelets cut from its own series, and a classifier over their distances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BundleError
+from tacit.silo.candidates import Encoding, Floats, Ints, encode
+from tacit.silo.distances import best_windows, own_distances, rescale_for, unit_of
+from tacit.silo.forest import Forest
+from tacit.silo.logistic import Logistic, Standard
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapelet:
+    """One shapelet: where it was cut from P0's series, and its values as they are compared."""
+
+    series: int
+    start: int
+    length: int
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeletModel:
+    """Shapelets, best first, and the classifier trained on distances to them."""
+
+    encoding: Encoding
+    series: NDArray[np.intp]
+    start: NDArray[np.intp]
+    windows: tuple[Ints, ...]
+    classifier: Forest | Logistic
+
+    @property
+    def shapelets(self) -> list[Shapelet]:
+        """All shapelets, best first."""
+        scale = 2.0**self.encoding.fraction_bits
+        return [
+            Shapelet(series=int(s), start=int(p), length=len(w), values=w / scale)
+            for s, p, w in zip(self.series, self.start, self.windows, strict=True)
+        ]
+
+    def features(self, X: Floats) -> Ints:
+        """Rescaled distances (K, n) of series (n, N), the integers that the training used."""
+        encoded = encode(X, self.encoding)
+        out = np.empty((len(self.windows), len(X)), dtype=np.int64)
+        for length, which in self._by_length().items():
+            cut = np.stack([self.windows[k] for k in which])
+            out[which] = own_distances(encoded, cut, rescale_for(length, self.encoding))
+        return out
+
+    def matches(self, x: Floats) -> tuple[NDArray[np.intp], Floats]:
+        """For one series: where each shapelet matches best, and the distance in its own units."""
+        encoded = encode(x[None, :], self.encoding)
+        where = np.empty(len(self.windows), dtype=np.intp)
+        distance = np.empty(len(self.windows))
+        for which in self._by_length().values():
+            cut = np.stack([self.windows[k] for k in which])
+            best, place = best_windows(encoded, cut)
+            where[which] = place[:, 0]
+            distance[which] = best[:, 0] / 4.0**self.encoding.fraction_bits
+        return where, distance
+
+    def units(self) -> Floats:
+        """What one step of each feature means in squared units of the series."""
+        return np.array([unit_of(len(w), self.encoding) for w in self.windows])
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Class probabilities (n, C)."""
+        features = self.features(X)
+        if isinstance(self.classifier, Forest):
+            return self.classifier.votes(features)
+        return self.classifier.probabilities(features)
+
+    def _by_length(self) -> dict[int, list[int]]:
+        groups: dict[int, list[int]] = {}
+        for k, window in enumerate(self.windows):
+            groups.setdefault(len(window), []).append(k)
+        return groups
+
+
+def forest_arrays(forest: Forest) -> Arrays:
+    """The forest as arrays for a file."""
+    return {
+        "split_features": np.concatenate(forest.features, axis=1).astype(np.int64),
+        "split_thresholds": np.concatenate(forest.thresholds, axis=1),
+        "leaf_labels": forest.labels.astype(np.int64),
+    }
+
+
+def logistic_arrays(model: Logistic) -> Arrays:
+    """The logistic regression as arrays for a file."""
+    return {
+        "weights": model.weights,
+        "biases": model.biases,
+        "centre": model.standard.centre,
+        "multiplier": model.standard.multiplier,
+    }
+
+
+def model_from(
+    arrays: Mapping[str, NDArray[Any]], *, own: Ints, encoding: Encoding, n_classes: int
+) -> ShapeletModel:
+    """P0's model from the arrays of a run and its own encoded series, or refuse."""
+    try:
+        series, start = arrays["series"].astype(np.intp), arrays["start"].astype(np.intp)
+        length = arrays["length"].astype(np.intp)
+        windows = tuple(own[s, p : p + n] for s, p, n in zip(series, start, length, strict=True))
+        classifier = _classifier_from(arrays, n_classes=n_classes)
+    except (KeyError, IndexError, ValueError) as error:
+        raise BundleError(f"these arrays are not a shapelet model: {error!r}.") from error
+    return ShapeletModel(
+        encoding=encoding, series=series, start=start, windows=windows, classifier=classifier
+    )
+
+
+def _classifier_from(arrays: Mapping[str, NDArray[Any]], *, n_classes: int) -> Forest | Logistic:
+    if "weights" in arrays:
+        standard = Standard(centre=arrays["centre"], multiplier=arrays["multiplier"])
+        return Logistic(weights=arrays["weights"], biases=arrays["biases"], standard=standard)
+    labels = arrays["leaf_labels"].astype(np.intp)
+    # A complete tree: level l takes 2**l columns, and the leaves are one more than the splits.
+    ends = np.cumsum([2**level for level in range(int(labels.shape[1]).bit_length() - 1)])[:-1]
+    return Forest(
+        features=tuple(np.split(arrays["split_features"].astype(np.intp), ends, axis=1)),
+        thresholds=tuple(np.split(arrays["split_thresholds"], ends, axis=1)),
+        labels=labels,
+        n_classes=n_classes,
+    )

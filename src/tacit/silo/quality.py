@@ -1,0 +1,168 @@
+"""How well a candidate separates the classes: F-statistic and information gain over shares.
+
+All counts and sums are exact integers. The F-statistic ends in an exact division bit by bit, so
+its result equals the plaintext run bit for bit. The information gain needs logarithms, which the
+engine approximates to about 1e-4; the gain is therefore rounded to `GAIN_BITS` bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.silo.network import maximum_of_last_axis, next_power_of_two, pad_rows, sort_rows
+
+if TYPE_CHECKING:
+    from jax import Array
+
+RATIO_BITS = 24
+GAIN_BITS = 10
+_RECIPROCAL_BITS = 31
+_GUARD_BITS = 4
+# Sums of squares of 20-bit distances with guard bits must stay below 2**62.
+MAX_SERIES = 2**12
+
+
+def check_series_count(n_series: int) -> None:
+    """Refuse more series than the exact sums can hold."""
+    if n_series > MAX_SERIES:
+        raise TacitError(
+            f"the exact quality sums take at most {MAX_SERIES} series, got {n_series}; "
+            "let the parties bring a sample."
+        )
+
+
+def class_counts(indicators: Array) -> tuple[Array, Array]:
+    """Class sizes (C,) and their fixed-point reciprocals, from indicating vectors (M, C).
+
+    The reciprocal is read from a public table by M equality tests per class: exact, and done once.
+    An absent class gets the reciprocal 0.
+    """
+    import jax.numpy as jnp
+
+    sizes = jnp.sum(indicators, axis=0)
+    values = np.arange(1, indicators.shape[0] + 1)
+    table = (2**_RECIPROCAL_BITS) // values
+    hits = (sizes[:, None] == values[None, :]).astype(indicators.dtype)
+    return sizes, jnp.sum(hits * table[None, :], axis=1)
+
+
+def f_quality(distances: Array, indicators: Array, sizes: Array, reciprocals: Array) -> Array:
+    """Between-class share of the sum of squares, floor(2**24 * B / (B + W + 1)), per candidate.
+
+    B weighs each class by its size n_c (Eq. 8 corrected). The share is a monotone function of the
+    ANOVA F-statistic for fixed M and C, so both rank candidates alike. Exact; opens nothing.
+    """
+    import jax.numpy as jnp
+
+    n_series = distances.shape[1]
+    per_class = distances @ indicators
+    total = jnp.sum(distances, axis=1)
+    squares = jnp.sum(distances * distances, axis=1) * 4**_GUARD_BITS
+    drop = _RECIPROCAL_BITS - _GUARD_BITS
+    means = jnp.right_shift(per_class * reciprocals[None, :], drop)
+    mean = jnp.right_shift(total * (2**_RECIPROCAL_BITS // n_series), drop)
+    # Sums of squares around rounded means are never negative, whatever the rounding.
+    around = means * (sizes[None, :] * means - per_class * 2 ** (_GUARD_BITS + 1))
+    within = squares + jnp.sum(around, axis=1)
+    overall = squares + mean * (n_series * mean - total * 2 ** (_GUARD_BITS + 1))
+    between = jnp.maximum(overall - within, 0)
+    return _ratio(between, jnp.maximum(overall, between) + 1)
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    """floor(2**RATIO_BITS * numerator / denominator) for 0 <= numerator < denominator < 2**61."""
+    import jax.numpy as jnp
+
+    quotient = jnp.zeros_like(numerator)
+    for _ in range(RATIO_BITS):
+        numerator = numerator * 2
+        fits = (numerator >= denominator).astype(numerator.dtype)
+        numerator = numerator - fits * denominator
+        quotient = quotient * 2 + fits
+    return quotient
+
+
+def own_class_indicators(indicators: Array, candidate_class: Array) -> Array:
+    """The binary strategy: (b, M), 1 where a series has the class of the candidate's series."""
+    return candidate_class @ indicators.T
+
+
+def ig_quality(
+    distances: Array, indicators: Array, candidate_class: Array, *, tie_seed: int
+) -> Array:
+    """Best information gain over all thresholds, by one sorting network per candidate.
+
+    A key holds the distance, a public random rank that breaks ties, and in its lowest bit whether
+    the series has the candidate's class; after sorting, the sizes of both sides of a threshold are
+    public and only one count is secret. Entropies of the sides are weighted by their sizes
+    (Eq. 2 corrected). Opens nothing.
+    """
+    import jax.numpy as jnp
+
+    n_series = distances.shape[1]
+    ours = own_class_indicators(indicators, candidate_class)
+    rank = np.random.default_rng(tie_seed).permutation(n_series)
+    width = next_power_of_two(n_series)
+    keys = distances * (2 * width) + (2 * rank)[None, :] + ours
+    keys = sort_rows(pad_rows(keys, value=2**60))[:, :n_series]
+    ordered = jnp.bitwise_and(keys, 1)
+    # A product with a public triangle is a running sum without communication.
+    left = ordered @ np.triu(np.ones((n_series, n_series - 1), dtype=np.int64))
+    n_left = np.arange(1, n_series)
+    return _best_gain(left, n_left[None, :], jnp.sum(ours, axis=1), n_series)
+
+
+def ig_quality_basic(
+    distances: Array, indicators: Array, candidate_class: Array, *, tie_seed: int
+) -> Array:
+    """The paper's basic protocol: every distance is a threshold, M comparisons for each."""
+    import jax.numpy as jnp
+
+    n_series = distances.shape[1]
+    ours = own_class_indicators(indicators, candidate_class)
+    rank = np.random.default_rng(tie_seed).permutation(n_series)
+    keys = distances * next_power_of_two(n_series) + rank[None, :]
+    below = (keys[:, None, :] <= keys[:, :, None]).astype(distances.dtype)
+    n_left = jnp.sum(below, axis=2)
+    left = jnp.sum(below * ours[:, None, :], axis=2)
+    return _best_gain(left, n_left, jnp.sum(ours, axis=1), n_series)
+
+
+def _best_gain(left: Array, n_left: Array | NDArray[np.int64], ours: Array, n_series: int) -> Array:
+    """Rounded maximum over thresholds of H(D) - |L|/|D| H(L) - |R|/|D| H(R), per candidate.
+
+    `left` (b, thresholds) counts the candidate's class on the left, `ours` (b,) in all.
+    """
+    import jax.numpy as jnp
+
+    right = ours[:, None] - left
+    n_right = n_series - n_left
+    cells = jnp.stack([left, n_left - left, right, n_right - right], axis=0)
+    inside = jnp.sum(_x_log_x(cells, n_series), axis=0)
+    sides = _x_log_x_any(n_left, n_series) + _x_log_x_any(n_right, n_series)
+    whole = jnp.stack([ours, n_series - ours], axis=0)
+    start = -jnp.sum(_x_log_x(whole, n_series), axis=0)
+    gain = maximum_of_last_axis(inside - sides) + start
+    return jnp.floor(jnp.maximum(gain, 0.0) * 2.0**GAIN_BITS + 0.5).astype(left.dtype)
+
+
+def _x_log_x(count: Array, n_series: int) -> Array:
+    """(x/M) log2(x/M) of secret counts; at 0 the factor x makes it 0."""
+    import jax.numpy as jnp
+
+    share = count.astype(jnp.float64) * (1.0 / n_series)
+    return share * jnp.log2(jnp.maximum(count, 1).astype(jnp.float64) * (1.0 / n_series))
+
+
+def _x_log_x_any(count: Array | NDArray[np.int64], n_series: int) -> Array | NDArray[np.float64]:
+    if isinstance(count, np.ndarray):
+        share = count / n_series
+        return np.where(count > 0, share * np.log2(np.maximum(share, 1e-300)), 0.0)
+    return _x_log_x(count, n_series)
+
+
+QUALITIES = ("f", "ig", "ig-basic")
