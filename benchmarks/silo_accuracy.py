@@ -1,0 +1,181 @@
+"""Accuracy of FedST against LocalST, GlobalST and the half-federated variants on UCR sets.
+
+    python benchmarks/silo_accuracy.py [--sets 32] [--secure NAME ...] [--out results]
+
+Three parties, stratified split, 500 candidates, K=200, forest of 40 trees; the same parameters
+for every method, nothing chosen by test accuracy. A federation's model equals its plaintext twin
+bit for bit (tests/silo/test_plaintext.py), so most sets run through the twin; the sets named with
+--secure run on real processes. Every line says which engine it used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from tacit._version import VERSION
+from tacit.data import Dataset, load_dataset, split_parties
+from tacit.data.load import known_names
+from tacit.silo.candidates import choose_encoding, encode
+from tacit.silo.model import model_from
+from tacit.silo.plaintext import fit_alone, pool
+from tacit.silo.session import LocalInputs, ProgramResult
+from tacit.silo.settings import Settings
+
+N_PARTIES = 3
+METHODS = {
+    "FedST-F": ("federated", "f"),
+    "GlobalST-F": ("global", "f"),
+    "LocalST-F": ("local", "f"),
+    "LocalS+FedT": ("local-search", "f"),
+    "FedS+LocalT": ("local-transform", "f"),
+    "FedST-IG": ("federated", "ig"),
+}
+
+
+def usable(data: Dataset) -> bool:
+    """One channel, classes that can be dealt to three parties, and a size for one core."""
+    _, counts = np.unique(data.y_train, return_counts=True)
+    n, channels, length = data.X_train.shape
+    return bool(
+        channels == 1
+        and counts.min() >= N_PARTIES
+        and len(data.classes) <= 8
+        and n <= 500
+        and n * length <= 60_000
+    )
+
+
+def chosen_sets(n_sets: int) -> list[str]:
+    """The usable sets in alphabetical order, cheapest first cut to `n_sets`."""
+    sized = []
+    for name, path in sorted(known_names().items()):
+        if path is None or path.parent.name != "ucr":
+            continue
+        data = load_dataset(name)
+        if usable(data):
+            sized.append((data.X_train.size * len(data.classes), name))
+    return sorted(name for _, name in sorted(sized)[:n_sets])
+
+
+def fit(
+    method: str, data: Dataset, party: Any, codes: Any, *, seed: int, secure: bool
+) -> tuple[ProgramResult, np.ndarray, str]:
+    """The program's result, the series its shapelets come from, and the engine used."""
+    scope, quality = METHODS[method]
+    settings = Settings(scope=scope, quality=quality, seed=seed)
+    private = {"seed": seed}
+    if scope in ("local", "global"):
+        rows = party == 0 if scope == "local" else np.ones(len(party), dtype=bool)
+        own = LocalInputs(X=data.X_train[rows], y=codes[rows], private=private)
+        return fit_alone(settings, own, n_classes=len(data.classes)), own.X, "plaintext"
+    inputs = [
+        LocalInputs(X=data.X_train[party == p], y=codes[party == p], private=private)
+        for p in range(N_PARTIES)
+    ]
+    if not secure:
+        result = pool(settings, inputs, n_classes=len(data.classes))
+        return result, inputs[0].X, "plaintext twin"
+    return _secure(settings, data, inputs), inputs[0].X, "SPU, ABY3, 3 processes"
+
+
+def _secure(settings: Settings, data: Dataset, inputs: list[LocalInputs]) -> ProgramResult:
+    from tacit.silo.federation import run_federation
+    from tacit.silo.plan import Plan
+
+    plan = Plan(
+        program="fedst",
+        parties=("P0", "P1", "P2"),
+        protocol="ABY3",
+        classes=data.classes,
+        series_length=data.X_train.shape[2],
+        counts=tuple(len(own.X) for own in inputs),
+        params=settings.to_params(),
+    )
+    outcome = run_federation(plan, inputs)
+    return ProgramResult(arrays=outcome.arrays, info=outcome.info)
+
+
+def accuracy(result: ProgramResult, source: np.ndarray, data: Dataset) -> float:
+    """On the test series, with P0's model."""
+    encoding = choose_encoding(series_length=source.shape[2], normalise=True)
+    model = model_from(
+        result.arrays,
+        own=encode(source[:, 0], encoding),
+        encoding=encoding,
+        n_classes=len(data.classes),
+    )
+    predicted = np.asarray(data.classes)[model.probabilities(data.X_test[:, 0]).argmax(axis=1)]
+    return float(np.mean(predicted == data.y_test))
+
+
+def one_set(name: str, *, seed: int, secure: bool, out: Path) -> dict[str, float]:
+    """All methods on one set; a line for each."""
+    data = load_dataset(name)
+    codes = np.array([data.classes.index(label) for label in data.y_train], dtype=np.intp)
+    party = split_parties(data.y_train, n_parties=N_PARTIES, rng=np.random.default_rng(seed))
+    majority = max(float(np.mean(data.y_test == label)) for label in data.classes)
+    found = {}
+    for method in METHODS:
+        start = time.monotonic()
+        result, source, engine = fit(method, data, party, codes, seed=seed, secure=secure)
+        found[method] = accuracy(result, source, data)
+        line = {
+            "data": name,
+            "method": method,
+            "seed": seed,
+            "accuracy": found[method],
+            "majority_class": majority,
+            "engine": engine,
+            "n_parties": N_PARTIES,
+            "n_candidates": 500,
+            "n_shapelets": 200,
+            "classifier": "forest of 40",
+            "seconds": round(time.monotonic() - start, 2),
+            "version": VERSION,
+        }
+        with (out / "silo_accuracy.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    print(name, {k: round(v, 4) for k, v in found.items()}, "secure" if secure else "", flush=True)
+    return found
+
+
+def summary(table: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """Means, and one-sided Wilcoxon tests of FedST against the others."""
+    means = {m: round(float(np.mean([row[m] for row in table])), 4) for m in METHODS}
+    fed = np.array([row["FedST-F"] for row in table])
+    tests = {}
+    for other in METHODS:
+        gap = fed - np.array([row[other] for row in table])
+        if other == "FedST-F" or not gap.any():
+            continue
+        tests[f"FedST-F > {other}"] = float(stats.wilcoxon(gap, alternative="greater").pvalue)
+    return {"sets": len(table), "means": means, "wilcoxon_p": tests}
+
+
+def main() -> None:
+    """Run all sets and print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=32)
+    parser.add_argument("--only", nargs="*", default=None, help="these sets instead")
+    parser.add_argument("--secure", nargs="*", default=[], help="run these on real processes")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    names = asked.only or chosen_sets(asked.sets)
+    table = [
+        one_set(name, seed=asked.seed, secure=name in asked.secure, out=asked.out) for name in names
+    ]
+    print(json.dumps(summary(table), indent=1))
+
+
+if __name__ == "__main__":
+    main()

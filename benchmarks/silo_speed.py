@@ -1,0 +1,254 @@
+"""Speed of the secure search on real processes: seconds, bytes and messages, measured in one run.
+
+    python benchmarks/silo_speed.py [--part default|gain|ratio|growth] [--out results]
+
+default: the paper's default (M=512, N=100, n=3, 500 candidates, K=200, mean length 0.6 N) with the
+F-statistic and a forest of 40 trees, first with an empty cache of compiled programs, then again.
+gain: the same search with sorting-based information gain. ratio: every variant of the paper's
+Fig. 6 on a few candidates. growth: seconds against M, N, n and candidates, with a page of figures.
+All parties share this machine's cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit._version import VERSION
+from tacit.silo.candidates import draw_candidates, encode
+from tacit.silo.federation import FederationResult, run_federation
+from tacit.silo.plaintext import pool
+from tacit.silo.plan import Plan, default_protocol, running_versions
+from tacit.silo.search import make_setup
+from tacit.silo.session import LocalInputs
+from tacit.silo.settings import settings_from
+
+PARTS = ("default", "gain", "ratio", "growth")
+SEARCH_ONLY = {"scope": "local-transform", "n_trees": 1, "depth": 1}
+VARIANTS = {
+    "basic": {"distance": "elementwise", "quality": "ig-basic"},
+    "+dot": {"distance": "dot", "quality": "ig-basic"},
+    "+sorting": {"distance": "elementwise", "quality": "ig"},
+    "+F": {"distance": "elementwise", "quality": "f"},
+    "+dot+sorting": {"distance": "dot", "quality": "ig"},
+    "+dot+F": {"distance": "dot", "quality": "f"},
+}
+
+
+def lengths_around(n: int) -> list[int]:
+    """A public grid of 17 lengths with mean 0.6 N."""
+    return sorted({int(v) for v in np.rint(np.linspace(0.2 * n, n, 17))})
+
+
+def synthetic(*, m: int, n: int, parties: int, seed: int = 0) -> list[LocalInputs]:
+    """Random walks of two classes with a bump that one class has more often."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 2
+    X = np.cumsum(rng.normal(size=(m, 1, n)), axis=2)
+    X[:, 0, n // 3 : n // 2] += 3.0 * (rng.random(m) < 0.3 + 0.4 * y)[:, None]
+    owner = rng.permutation(np.arange(m) % parties)
+    return [
+        LocalInputs(X=X[owner == p], y=y[owner == p].astype(np.intp), private={"seed": 1})
+        for p in range(parties)
+    ]
+
+
+def run(
+    *, m: int, n: int, parties: int, candidates: int, cache: Path, **params: Any
+) -> tuple[FederationResult, dict[str, Any], list[LocalInputs]]:
+    """One federation on synthetic series, and its figures as one plain record."""
+    inputs = synthetic(m=m, n=n, parties=parties)
+    chosen = {"n_candidates": candidates, "lengths": lengths_around(n)} | params
+    plan = Plan(
+        program="fedst",
+        parties=tuple(f"P{p}" for p in range(parties)),
+        protocol=default_protocol(parties),
+        classes=("0", "1"),
+        series_length=n,
+        counts=tuple(len(own.X) for own in inputs),
+        params=settings_from(chosen).to_params(),
+    )
+    outcome = run_federation(plan, inputs, cache=cache)
+    info = outcome.info
+    record = {
+        "M": m,
+        "N": n,
+        "n": parties,
+        "candidates": candidates,
+        "protocol": plan.protocol,
+        "params": dict(plan.params),
+        "stage_seconds": info["seconds"],
+        "seconds": info["seconds"]["search"],
+        "stage_bytes_sent_by_P0": info["bytes"],
+        "bytes_sent_by_party": [receipt.bytes_sent for receipt in outcome.receipts],
+        "messages": info["messages"],
+        "wall_seconds": round(outcome.seconds, 3),
+        "opened": list(outcome.receipts[0].guarantee.opened),
+    }
+    return outcome, record, inputs
+
+
+def same_shapelets(outcome: FederationResult, record: dict[str, Any], inputs: Any) -> str:
+    """How many of the chosen shapelets the plaintext twin also chose."""
+    twin = pool(settings_from(record["params"]), inputs, n_classes=2)
+    names = ("series", "start", "length")
+    mine = set(zip(*(outcome.arrays[k].tolist() for k in names), strict=True))
+    theirs = set(zip(*(twin.arrays[k].tolist() for k in names), strict=True))
+    return f"{len(mine & theirs)}/{len(theirs)}"
+
+
+def same_as_float64(outcome: FederationResult, record: dict[str, Any], inputs: Any) -> str:
+    """How many of the chosen shapelets an ordinary float64 search by ANOVA F also chooses."""
+    from numpy.lib.stride_tricks import sliding_window_view
+    from sklearn.feature_selection import f_classif
+
+    settings = settings_from(record["params"])
+    counts = [len(own.X) for own in inputs]
+    setup = make_setup(settings, counts=counts, n_classes=2, series_length=record["N"])
+    rows = np.concatenate([own.X[:, 0] for own in inputs])
+    rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
+    rng = np.random.default_rng(inputs[0].private["seed"])
+    drawn = draw_candidates(encode(inputs[0].X[:, 0], setup.encoding), setup.batches, rng=rng)
+    places, distances = [], []
+    for batch, found in zip(setup.batches, drawn, strict=True):
+        windows = sliding_window_view(rows, batch.length, axis=1)
+        for series, start in zip(found.series.tolist(), found.start.tolist(), strict=True):
+            cut = rows[series, start : start + batch.length]
+            distances.append(((windows - cut) ** 2).sum(axis=2).min(axis=1))
+            places.append((series, start, batch.length))
+    quality = f_classif(np.array(distances).T, np.concatenate([own.y for own in inputs]))[0]
+    theirs = {places[i] for i in np.argsort(-quality, kind="stable")[: settings.n_shapelets]}
+    names = ("series", "start", "length")
+    mine = set(zip(*(outcome.arrays[k].tolist() for k in names), strict=True))
+    return f"{len(mine & theirs)}/{len(theirs)}"
+
+
+def part_default(cache: Path, out: Path) -> None:
+    """The paper's default, cold and warm."""
+    for state in ("first run", "compiled before"):
+        outcome, record, inputs = run(m=512, n=100, parties=3, candidates=500, cache=cache)
+        record["equal_to_plaintext"] = same_shapelets(outcome, record, inputs)
+        record["equal_to_float64"] = same_as_float64(outcome, record, inputs)
+        save(out, {"part": "default", "variant": "+dot+F", "state": state, **record})
+
+
+def part_gain(cache: Path, out: Path) -> None:
+    """The default with sorting-based information gain."""
+    outcome, record, inputs = run(
+        m=512, n=100, parties=3, candidates=500, cache=cache, quality="ig", **SEARCH_ONLY
+    )
+    record["equal_to_plaintext"] = same_shapelets(outcome, record, inputs)
+    save(out, {"part": "gain", "variant": "+dot+sorting", "state": "first run", **record})
+
+
+def part_ratio(cache: Path, out: Path, *, candidates: int = 8) -> None:
+    """All variants on the same few candidates of length 0.6 N; the second run of each counts."""
+    found = {}
+    for variant, params in VARIANTS.items():
+        runs = 1 if params["distance"] == "elementwise" else 2
+        for _ in range(runs):
+            _, record, _ = run(
+                m=512,
+                n=100,
+                parties=3,
+                candidates=candidates,
+                cache=cache,
+                n_shapelets=2,
+                **(params | SEARCH_ONLY | {"lengths": [60]}),
+            )
+        found[variant] = record["seconds"]
+        record["times_faster_than_basic"] = round(found["basic"] / record["seconds"], 1)
+        save(out, {"part": "ratio", "variant": variant, "runs": runs, **record})
+
+
+def part_growth(cache: Path, out: Path) -> None:
+    """Seconds of the warm search against one size at a time, on small settings."""
+    base = {"m": 128, "n": 60, "parties": 3, "candidates": 68}
+    names = {"m": "M", "n": "N", "parties": "n", "candidates": "candidates"}
+    sizes = {
+        "m": (64, 128, 256),
+        "n": (30, 60, 120),
+        "parties": (3, 4, 5),
+        "candidates": (34, 68, 136),
+    }
+    points: dict[str, list[dict[str, Any]]] = {}
+    for axis, values in sizes.items():
+        for value in values:
+            for _ in range(2):
+                _, record, _ = run(
+                    **(base | {axis: value}), cache=cache, n_shapelets=10, **SEARCH_ONLY
+                )
+            line = {"part": "growth", "along": names[axis], "variant": "+dot+F", **record}
+            points.setdefault(names[axis], []).append(line)
+            save(out, line)
+    draw(points, out / "silo_growth.html")
+
+
+def draw(points: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """One page with a figure per size."""
+    from tacit.guarantee import Unprotected
+    from tacit.report.page import write_page
+    from tacit.report.silo import growth_figure
+
+    guarantee = Unprotected(reason="synthetic series; only the cost of the protocol is shown")
+    figures = [
+        growth_figure(lines, along=along, guarantee=guarantee) for along, lines in points.items()
+    ]
+    write_page(path, title="FedST: growth of the search", guarantee=guarantee, blocks=figures)
+
+
+def save(out: Path, record: dict[str, Any]) -> None:
+    """Append one line and say the essentials."""
+    record |= {"versions": {"tacit": VERSION, **running_versions()}, **machine()}
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / "silo_speed.jsonl").open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    sent = record["stage_bytes_sent_by_P0"]["search"] / 1e6
+    print(
+        f"{record['part']:8} {record['variant']:13} M={record['M']} N={record['N']} "
+        f"n={record['n']} candidates={record['candidates']}: search {record['seconds']:.1f} s, "
+        f"{sent:.0f} MB sent by P0, {record['messages']['search']} messages; stages "
+        f"{record['stage_seconds']}; equal to plaintext "
+        f"{record.get('equal_to_plaintext', '-')}, float64 {record.get('equal_to_float64', '-')}; "
+        f"faster than basic {record.get('times_faster_than_basic', '-')}",
+        flush=True,
+    )
+
+
+def machine() -> dict[str, Any]:
+    """Commit, processor and cores."""
+    head = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
+    )
+    load = round(os.getloadavg()[0], 2)
+    return {
+        "commit": head.stdout.strip() or "unknown",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load}",
+    }
+
+
+def main() -> None:
+    """Run the parts asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as cache:
+        for part in asked.part or PARTS:
+            globals()[f"part_{part}"](Path(cache), asked.out)
+
+
+if __name__ == "__main__":
+    main()

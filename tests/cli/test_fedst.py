@@ -1,0 +1,65 @@
+"""`tacit train fedst`: the contract of its JSON, on real processes, and its refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command import assert_refused, tacit
+
+SMALL = ("--candidates", 15, "--shapelets", 5, "--trees", 3)
+
+
+@pytest.fixture(autouse=True)
+def _no_data_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TACIT_DATA", raising=False)
+
+
+def test_federated_run_keeps_the_contract(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "why.html"
+    done = tacit(
+        capsys, "train", "fedst", "--data", "ItalyPowerDemand", *SMALL, "--page", page, "--json"
+    )
+    assert done.code == 0, done.err
+    result = done.json
+    assert result["guarantee"]["opened"] == [
+        "shapelet indices -> P0",
+        "forest splits -> P0",
+        "forest leaf labels -> P0",
+    ]
+    assert set(result["seconds"]) == {"search", "transform", "classifier"}
+    assert result["bytes_sent"] > 0
+    assert len(result["shapelets"]) == 5
+    assert result["accuracy"] > 0.7
+    assert page.exists()
+
+
+def test_people_see_the_guarantee(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = tacit(capsys, "train", "fedst", "--data", "GunPoint", *SMALL, "--scope", "global")
+    assert shown.code == 0, shown.err
+    assert "No privacy guarantee" in " ".join(shown.out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--scope", "world"), "scope"),
+        (("--parties", 1), "n_parties"),
+        (("--time-contract", "nan"), "time_contract"),
+        (("--shapelets", 0), "n_shapelets"),
+        (("--quality", "x"), "quality"),
+        (("--epsilon", 1), "local-search"),
+    ],
+)
+def test_bad_options_are_refused_in_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[object, ...], word: str
+) -> None:
+    assert_refused(tacit(capsys, "train", "fedst", "--data", "GunPoint", *arguments), word)
+
+
+def test_several_channels_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = tacit(capsys, "train", "fedst", "--data", "BasicMotions", "--scope", "global")
+    assert_refused(refused)
