@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -381,3 +382,24 @@ def test_processes_killed_at_random_moments_lose_nothing() -> None:
 
 def test_the_crash_check_notices_a_release_before_its_debit() -> None:
     assert _crash("--rounds", "3", "--processes", "40", "--release-first")["losses"] > 0
+
+
+def test_an_amount_too_small_to_keep_exactly_still_counts(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l.db", per_subject_epsilon=1.0) as ledger:
+        ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+        with pytest.raises(BudgetExceeded):
+            ledger.debit(subject="a", guarantee=cost(1e-300), purpose="test")
+
+
+def test_an_edit_with_its_own_hash_recomputed_breaks_the_link_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    _five_entries(path)
+    with Ledger.open(path) as ledger:
+        forged = replace(ledger.entries()[2], purpose="something harmless").sealed()
+    _execute(
+        path,
+        f"UPDATE entries SET purpose = '{forged.purpose}', hash = '{forged.hash}' WHERE id = 3",
+    )
+    with Ledger.open(path, create=False) as ledger:
+        found = ledger.verify()
+    assert found.problem == "entry 4 does not follow from the entry before it"
