@@ -162,3 +162,12 @@ def test_broken_configurations_are_refused(
     path.write_text(text.replace(old, new))
     with pytest.raises(TacitError, match=words):
         load_config(path)
+
+
+def test_a_certificate_that_the_others_do_not_have_is_noticed_at_home(
+    configs: dict[str, Path],
+) -> None:
+    home = configs["south"].parent
+    make_key_pair("south", key=home / "party.key", certificate=home / "party.crt")
+    with pytest.raises(TacitError, match="in both places"):
+        load_config(configs["south"])

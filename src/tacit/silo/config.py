@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.silo.keys import make_key_pair, write_public
+from tacit.silo.keys import certificate_fingerprint, make_key_pair, write_public
 from tacit.silo.plan import Terms, terms_from_dict
 
 
@@ -171,6 +171,14 @@ def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
     for peer in peers:
         split_address(peer.control)
         split_address(peer.engine)
+    own = peers[terms.parties.index(plain["name"])]
+    if certificate_fingerprint(own.certificate) != certificate_fingerprint(
+        home / plain["certificate"]
+    ):
+        raise TacitError(
+            f"{home / plain['certificate']} is not the certificate in {own.certificate}, which "
+            "the others know; put one file in both places and hand it to the others."
+        )
     tls = plain.get("tls", True)
     if not tls and any(split_address(p.control)[0] != "127.0.0.1" for p in peers):
         raise TacitError("tls = false is for measurements on 127.0.0.1 only.")

@@ -24,6 +24,9 @@ from tacit.silo.wire import Header, WireError, encode, read_frame
 
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.2
+LINGER_SECONDS = 5.0
+# A party that only leaves an earlier run closes once or twice.
+TURNED_AWAY_TIMES = 5
 
 OnHello = Callable[[int, Header], None]
 OnFrame = Callable[[int, Header, bytes], None]
@@ -102,10 +105,17 @@ class Mesh:
         finally:
             everybody.cancel()
         if self.failed.done():
+            await self._linger()
             raise self.failed.result()
         self._joined = True
         self._start(self._beat())
         self._start(self._watch())
+
+    async def _linger(self) -> None:
+        """Stay a little after an early refusal, so that those who come later learn the reason."""
+        end = min(time.monotonic() + LINGER_SECONDS, self._deadline)
+        while time.monotonic() < end and not all(p.greeted.is_set() for p in self.others):
+            await asyncio.sleep(0.05)
 
     async def _everybody(self) -> None:
         # A peer that leaves before the start is waited for anew, hence the loop.
@@ -132,6 +142,7 @@ class Mesh:
     async def _connect(self, peer: _Peer) -> None:
         """Open our connection to one peer, trying again until the deadline."""
         context = self._tls(server=False)
+        turned_away = 0
         while time.monotonic() < self._deadline and not self._closing:
             try:
                 await self._greet(peer, context)
@@ -139,15 +150,17 @@ class Mesh:
             except ssl.SSLCertVerificationError:
                 self.fail(peer.name, _foreign(peer.name))
                 return
-            except ssl.SSLError as error:
-                if "ALERT" in (error.reason or ""):
+            except asyncio.IncompleteReadError:
+                # Connected, then shut out without a word: asyncio does not show the alert of TLS.
+                turned_away += 1
+                if turned_away == TURNED_AWAY_TIMES:
                     self.fail(
                         peer.name,
                         f"party '{peer.name}' does not accept the certificate of "
                         f"'{self._config.name}'; exchange certificates again.",
                     )
                     return
-            except (OSError, asyncio.IncompleteReadError, WireError):
+            except (OSError, WireError):
                 pass  # not there yet, or just leaving an earlier run
             await asyncio.sleep(RETRY_SECONDS)
 

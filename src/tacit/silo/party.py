@@ -13,7 +13,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ from tacit.silo.wire import FrameSocket, Header
 PROGRAMS = {"fedst": "tacit.silo.program:fedst_program"}
 # How long to wait for the true culprit after one's own engine lost contact.
 SECOND_OPINION_SECONDS = 2.0
+# How long a party with bad data tries to reach the others, to tell them that it cannot take part.
+BAD_DATA_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,10 @@ class Party:
         cache: Path | None = None,
         program: str | None = None,
     ) -> None:
+        if isinstance(data, TacitError):
+            # Come only to tell the others, and do not wait long for them.
+            short = min(config.limits.join_seconds, BAD_DATA_SECONDS)
+            config = replace(config, limits=replace(config.limits, join_seconds=short))
         self._config = config
         self._program = program_path(config.terms.program, agreed=program)
         self._data = data
@@ -135,8 +141,7 @@ class Party:
 
     def _own_sentence(self, failure: Failure) -> str:
         # What is wrong with our own data is said in full only here, never to the others.
-        mine = isinstance(self._data, TacitError) and failure.culprit == self._config.name
-        return str(self._data) if mine else str(failure)
+        return str(self._data if isinstance(self._data, TacitError) else failure)
 
     async def _tell(self, culprit: str, sentence: str) -> None:
         frame = {"t": "abort", "culprit": culprit, "sentence": sentence}

@@ -39,6 +39,7 @@ class _Board:
         self._condition = threading.Condition()
         self._values: dict[int, Any] = {}
         self._calls: dict[int, tuple[Any, ...]] = {}
+        self._freed: dict[tuple[int, int], int] = {}
         self.failure: BaseException | None = None
 
     def check_same(self, number: int, call: tuple[Any, ...]) -> None:
@@ -61,6 +62,15 @@ class _Board:
             if number in self._values:
                 return self._values[number]
             raise _OtherThreadFailed
+
+    def release(self, number: int, index: int, *, n_owners: int) -> None:
+        """Drop an array once every owner has freed it."""
+        with self._condition:
+            self._freed[number, index] = self._freed.get((number, index), 0) + 1
+            if self._freed[number, index] == n_owners:
+                arrays = list(self._values[number])
+                arrays[index] = None
+                self._values[number] = tuple(arrays)
 
     def fail(self, error: BaseException) -> None:
         with self._condition:
@@ -169,6 +179,9 @@ class PlainSession:
     def free(self, *shared: Shared) -> None:
         """See `Session.free`."""
         self._next("free", len(shared))
+        for handle in shared:
+            number, index = self._where.pop(handle.name)
+            self._board.release(number, index, n_owners=self.n_parties)
 
     def public_barrier(self) -> None:
         """See `Session.public_barrier`."""

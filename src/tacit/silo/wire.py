@@ -15,7 +15,7 @@ from typing import Any
 from tacit.errors import TacitError
 
 _LENGTHS = struct.Struct(">IQ")
-LARGEST_HEADER = 1 << 20
+LARGEST_HEADER = 1 << 24
 LARGEST_PAYLOAD = 1 << 32
 
 Header = dict[str, Any]
