@@ -42,6 +42,17 @@ def test_published_mode_says_what_it_is(capsys: pytest.CaptureFixture[str], tmp_
     assert "No privacy guarantee" in page.read_text()
 
 
+def test_a_sound_page_shows_rounds_and_links(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "run.html"
+    result = tacit(capsys, *BASE, "--clients", 30, "--rounds", 4, "--report", page).json
+    assert len(result["accuracy_per_round"]) == 4
+    assert result["accuracy_per_round"][-1] == result["accuracy"]
+    assert 0.0 <= result["reidentification"] < 0.7  # the published mode is near 1
+    assert "joined to their senders" in page.read_text()
+
+
 def test_checkpoint_and_resume(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "c.npz"
     options = ("--clients", 30, "--rounds", 4, "--checkpoint", file)

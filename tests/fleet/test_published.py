@@ -9,21 +9,21 @@ from scipy import stats
 from contract import toy_problem
 from seeded import SeededNoise
 from tacit.errors import TacitError
-from tacit.fleet import published
+from tacit.fleet import perturbation, published
 from tacit.fleet.linking import link_reports, reidentification_rate
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE
 
-PARTS = (published.Part(0, 30), published.Part(30, 40))
+PARTS = (perturbation.Part(0, 30), perturbation.Part(30, 40))
 
 
 def test_scaling_is_min_max_and_can_be_undone() -> None:
     rows = np.random.default_rng(0).standard_normal((5, 9))
-    scaled, low, span = published.scale_rows(rows)
+    scaled, low, span = perturbation.scale_rows(rows)
     assert scaled.min() == 0.0
     assert scaled.max() == 1.0
     np.testing.assert_allclose(scaled * span + low, rows)
-    flat, _, _ = published.scale_rows(np.ones((1, 4)))
+    flat, _, _ = perturbation.scale_rows(np.ones((1, 4)))
     assert np.all(np.isfinite(flat))
 
 
@@ -31,12 +31,12 @@ def test_scaling_is_min_max_and_can_be_undone() -> None:
 def test_noise_has_the_scales_of_equations_one_and_two(k: float) -> None:
     """Kolmogorov-Smirnov per part; false alarm 1e-6, and a twin that notices 10 %."""
     rows = np.random.default_rng(0).standard_normal((4000, 40))
-    noisy, undone = published.perturb(
+    noisy, undone = perturbation.perturb(
         rows, PARTS, k=np.full(4000, k), epsilon=8.0, source=SYSTEM_NOISE
     )
     for part, share in zip(PARTS, (k, 1.0 - k), strict=True):
         columns = slice(part.start, part.stop)
-        scaled, low, span = published.scale_rows(rows[:, columns])
+        scaled, low, span = perturbation.scale_rows(rows[:, columns])
         noise = (noisy[:, columns] - scaled).ravel()
         assert stats.kstest(noise, stats.laplace(scale=share / 8.0).cdf).pvalue > 1e-6
         assert stats.kstest(1.1 * noise, stats.laplace(scale=share / 8.0).cdf).pvalue < 1e-6
@@ -46,16 +46,16 @@ def test_noise_has_the_scales_of_equations_one_and_two(k: float) -> None:
 def test_every_client_has_its_own_k() -> None:
     rows = np.zeros((2, 4000))
     rows[:, 0] = 1.0
-    parts = (published.Part(0, 2000), published.Part(2000, 4000))
+    parts = (perturbation.Part(0, 2000), perturbation.Part(2000, 4000))
     k = np.array([0.1, 0.9])
-    noisy, _ = published.perturb(rows, parts, k=k, epsilon=1.0, source=SYSTEM_NOISE)
+    noisy, _ = perturbation.perturb(rows, parts, k=k, epsilon=1.0, source=SYSTEM_NOISE)
     extractor = np.abs(noisy[:, 1000:2000]).mean(axis=1)
     np.testing.assert_allclose(extractor, k, rtol=0.25)  # 7 standard errors
 
 
 def test_the_accountant_grows_with_rounds_and_falls_with_epsilon_and_clients() -> None:
     def delta(rounds: int, rate: float, epsilon: float) -> float:
-        return published.moments_delta(
+        return perturbation.moments_delta(
             rounds=rounds, rate=rate, noise_multiplier=1.0, epsilon=epsilon
         )
 
@@ -69,17 +69,17 @@ def test_the_accountant_grows_with_rounds_and_falls_with_epsilon_and_clients() -
 
 
 def test_epsilon_shrinks_with_what_is_used_up() -> None:
-    assert published.dynamic_epsilon(8.0, 0.0, 0.1) == 8.0
-    assert published.dynamic_epsilon(8.0, 0.025, 0.1) == pytest.approx(6.0)
-    assert published.dynamic_epsilon(8.0, 0.1, 0.1) == 4.0
+    assert perturbation.dynamic_epsilon(8.0, 0.0, 0.1) == 8.0
+    assert perturbation.dynamic_epsilon(8.0, 0.025, 0.1) == pytest.approx(6.0)
+    assert perturbation.dynamic_epsilon(8.0, 0.1, 0.1) == 4.0
 
 
 def test_delays_are_uniform_up_to_the_median_proposal() -> None:
-    times = published.delays(20_000, np.array([1.0, 3.0, 100.0]), source=SYSTEM_NOISE)
+    times = perturbation.delays(20_000, np.array([1.0, 3.0, 100.0]), source=SYSTEM_NOISE)
     assert stats.kstest(times / 3.0, "uniform").pvalue > 1e-6
     assert stats.kstest(times / 3.2, "uniform").pvalue < 1e-6
     with pytest.raises(TacitError, match="delays"):
-        published.delays(2, np.array([0.0]), source=SYSTEM_NOISE)
+        perturbation.delays(2, np.array([0.0]), source=SYSTEM_NOISE)
 
 
 def small_fleet(n_clients: int = 8) -> published.ClientData:
@@ -122,7 +122,7 @@ def test_reports_are_linked_although_they_were_shuffled() -> None:
     run = published.run_published(small_fleet(), small_config(), n_classes=2, seed=0)
     assert run.reidentification is not None
     assert run.reidentification > 0.8  # chance is 0.25
-    assert "LDP" in run.guarantee.reason  # type: ignore[union-attr]
+    assert "LDP" in run.guarantee.reason
 
 
 def test_linking_finds_the_permutation_and_pure_noise_hides_it() -> None:

@@ -91,6 +91,7 @@ def train_timefl(
         baselines=baselines,
         checkpoint=None if checkpoint is None else str(checkpoint),
         resume=resume,
+        curves=report is not None,
     )
     with progress_bar("training") as bar:
         result = run_task(load_dataset(data), task, progress=bar)

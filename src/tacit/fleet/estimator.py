@@ -165,6 +165,7 @@ class DPTimeFLClassifier(_ClientClassifier):
         self.guarantee_: Guarantee = run.guarantee
         self.history_: tuple[Any, ...] = run.history
         self.client_epsilon_ = run.client_epsilon
+        self.averages_ = run.averages
 
     def _fit_published(
         self,

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from tacit.data import Dataset, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.clients import HeadModel, class_scores, feature_map, label_indices
+from tacit.fleet.clients import (
+    HeadModel,
+    class_scores,
+    feature_map,
+    initial_model,
+    label_indices,
+)
 from tacit.fleet.estimator import DPTimeFLClassifier
+from tacit.fleet.linking import sound_rate
 from tacit.fleet.simulator import Fleet, make_fleet
 from tacit.progress import Progress, silent
 
@@ -38,6 +45,7 @@ class FleetTask:
     baselines: bool = False
     checkpoint: str | None = None
     resume: bool = False
+    curves: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(self.n_clients, 2, name="clients")
@@ -102,6 +110,8 @@ def run_task(data: Dataset, task: FleetTask, *, progress: Progress = silent) -> 
         "seconds": time.perf_counter() - start,
     }
     result |= _details(classifier, task)
+    if task.curves:
+        result |= _curves(classifier, deal, task)
     if task.baselines:
         result["baselines"] = _baselines(classifier, deal, task, progress)
     return result
@@ -179,6 +189,39 @@ def _details(classifier: DPTimeFLClassifier, task: FleetTask) -> dict[str, Any]:
     }
 
 
+def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dict[str, Any]:
+    """What pictures need: accuracy after every round, and how well reports can be linked."""
+    truth = label_indices(deal.y_test, tuple(classifier.classes_))
+
+    def accuracy(scores: NDArray[np.float64]) -> float:
+        return float(np.mean(scores.argmax(axis=1) == truth))
+
+    if task.mode == "published":
+        run = classifier.run_
+        steps = [accuracy(run.scores(deal.X_test, weights)) for weights in run.trajectory]
+        return {"accuracy_per_round": steps}
+    rows = feature_map(classifier.plan_).transform(deal.X_test)
+    steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
+    linked = None
+    if task.mechanism == "privunit":
+        fleet = _fleet_of(classifier, deal)
+        start = initial_model(classifier.plan_)
+        directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
+        linked = sound_rate(directions, classifier.plan_)
+    return {"accuracy_per_round": steps, "reidentification": linked}
+
+
+def _fleet_of(classifier: DPTimeFLClassifier, deal: _Deal) -> Fleet:
+    plan = classifier.plan_
+    return make_fleet(
+        feature_map(plan).transform(deal.X_train),
+        label_indices(deal.y_train, plan.classes),
+        deal.client,
+        n_clients=int(deal.client.max()) + 1,
+        n_classes=len(plan.classes),
+    )
+
+
 def _baselines(
     classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask, progress: Progress
 ) -> dict[str, float]:
@@ -193,15 +236,9 @@ def _sound_baselines(
     from tacit.fleet.baselines import train_central, train_fedavg
 
     plan = classifier.plan_
-    features = feature_map(plan)
-    fleet: Fleet = make_fleet(
-        features.transform(deal.X_train),
-        label_indices(deal.y_train, plan.classes),
-        deal.client,
-        n_clients=int(deal.client.max()) + 1,
-        n_classes=len(plan.classes),
-    )
-    rows, truth = features.transform(deal.X_test), label_indices(deal.y_test, plan.classes)
+    fleet = _fleet_of(classifier, deal)
+    rows = feature_map(plan).transform(deal.X_test)
+    truth = label_indices(deal.y_test, plan.classes)
 
     def accuracy(model: HeadModel) -> float:
         return float(np.mean(class_scores(rows, model.average).argmax(axis=1) == truth))

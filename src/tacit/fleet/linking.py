@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
+from tacit.fleet.config import FleetPlan
+from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +25,18 @@ def reidentification_rate(reports: Floats, references: Floats, senders: NDArray[
     """
     guessed = link_reports(reports, references)
     return float(np.mean(guessed == np.asarray(senders)))
+
+
+def sound_rate(directions: Floats, plan: FleetPlan, *, source: NoiseSource = SYSTEM_NOISE) -> float:
+    """The same attack on one round of `privunit` reports, knowing every clean direction.
+
+    Chance is 1/n, and `local_epsilon` bounds how far above it any attack can get.
+    """
+    from tacit.fleet import privunit
+
+    reports = privunit.randomize(directions, plan, source=source)
+    senders = permutation(len(reports), source=source)
+    return reidentification_rate(reports[senders], directions, senders)
 
 
 def link_reports(reports: Floats, references: Floats) -> NDArray[np.int64]:

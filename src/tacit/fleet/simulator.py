@@ -56,13 +56,18 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRun:
-    """The trained model with its guarantee; `client_epsilon` is what each client spent."""
+    """The trained model with its guarantee; `client_epsilon` is what each client spent.
+
+    `averages` are the weights that would have predicted after each round of this process; the
+    models of all rounds are public.
+    """
 
     model: HeadModel
     plan: FleetPlan
     guarantee: DpGuarantee
     history: tuple[RoundRecord, ...]
     client_epsilon: Floats
+    averages: tuple[Floats, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,7 @@ def simulate(
     crowds = _crowds(plan, local_epsilon, fleet.n_clients, per_round)
     state = load_checkpoint(checkpoint, plan) if resume and checkpoint else fresh(plan)
     history: list[RoundRecord] = []
+    averages: list[Floats] = []
     for number in range(plan.n_rounds):
         places = (number * per_round + np.arange(per_round)) % fleet.n_clients
         members = order[places]
@@ -141,9 +147,10 @@ def simulate(
             continue
         state, record = _round(fleet, state, reporting, crowds, source, checkpoint)
         history.append(record)
+        averages.append(state.model.average)
         message = f"epsilon spent {record.epsilon_spent:.3f}" if record.epsilon_spent else ""
         progress(number + 1, plan.n_rounds, message)
-    return _finish(state, crowds, history)
+    return _finish(state, crowds, history, averages)
 
 
 def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> RoundRecord:
@@ -287,7 +294,9 @@ def _on_the_way(state: Checkpoint, crowds: list[_Crowd]) -> float:
     return max((g.epsilon for g in spent if g is not None), default=0.0)
 
 
-def _finish(state: Checkpoint, crowds: list[_Crowd], history: list[RoundRecord]) -> FleetRun:
+def _finish(
+    state: Checkpoint, crowds: list[_Crowd], history: list[RoundRecord], averages: list[Floats]
+) -> FleetRun:
     plan = state.plan
     client_epsilon = np.zeros(len(crowds[0].members))
     guarantees: list[DpGuarantee] = []
@@ -306,4 +315,5 @@ def _finish(state: Checkpoint, crowds: list[_Crowd], history: list[RoundRecord])
         guarantee=max(guarantees, key=lambda guarantee: guarantee.epsilon),
         history=tuple(history),
         client_epsilon=client_epsilon,
+        averages=tuple(averages),
     )

@@ -74,10 +74,13 @@ def write_run_page(path: Path, result: Mapping[str, Any]) -> Path:
     methods = {"this run": result["accuracy"], **result.get("baselines", {})}
     rows = [[name, f"{value:.4f}"] for name, value in methods.items()]
     blocks: list[Any] = [Table(columns=("method", "accuracy"), rows=rows)]
+    if result.get("accuracy_per_round"):
+        curves = {result["mechanism"]: result["accuracy_per_round"]}
+        blocks.append(accuracy_per_round(curves, guarantee))
     if result["mode"] == "sound":
         blocks.append(epsilon_per_round(result["epsilon_per_round"], guarantee))
-    elif result["reidentification"] is not None:
-        rates = {"published": result["reidentification"]}
+    if result.get("reidentification") is not None:
+        rates = {f"{result['mode']}, {result['mechanism']}": result["reidentification"]}
         blocks.append(linkability(rates, chance=1 / result["clients"], guarantee=guarantee))
     title = f"DP-TimeFL on {result['data']}, {result['clients']} clients"
     write_page(path, title=title, guarantee=guarantee, blocks=blocks)

@@ -1,0 +1,44 @@
+"""The fleet's pictures carry their guarantee and show what they are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tacit.guarantee import DpGuarantee, Unprotected
+from tacit.report import fleet
+
+SOUND = DpGuarantee(epsilon=8.0, delta=1e-5, model="shuffle", unit="client")
+NONE = Unprotected(reason="reports are linked", nominal_epsilon=8.0)
+
+
+def test_every_figure_carries_the_guarantee_and_its_points() -> None:
+    spent = fleet.epsilon_per_round([None, 1.0, None, 2.0], SOUND)
+    assert list(spent.data[0].x) == [2, 4]
+    rounds = fleet.accuracy_per_round({"privunit": [0.5, 0.7], "FedAvg": [0.6, 0.9]}, SOUND)
+    assert [trace.name for trace in rounds.data] == ["privunit", "FedAvg"]
+    clients = fleet.accuracy_against("clients", {"privunit": {1000: 0.9, 100: 0.8}}, SOUND)
+    assert list(clients.data[0].x) == [100, 1000]
+    linked = fleet.linkability({"published": 1.0, "sound": 0.02}, chance=0.01, guarantee=NONE)
+    assert list(linked.data[0].y) == [1.0, 0.02]
+    for figure, guarantee in ((spent, SOUND), (rounds, SOUND), (clients, SOUND), (linked, NONE)):
+        assert figure.layout.meta["guarantee"] == guarantee.to_dict()
+
+
+def test_a_page_about_a_run(tmp_path: Path) -> None:
+    result = {
+        "guarantee": SOUND,
+        "accuracy": 0.9,
+        "baselines": {"fedavg": 0.95},
+        "mode": "sound",
+        "mechanism": "privunit",
+        "accuracy_per_round": [0.5, 0.8, 0.9],
+        "reidentification": 0.02,
+        "epsilon_per_round": [None, 4.0, 8.0],
+        "data": "UCIHAR",
+        "clients": 100,
+    }
+    page = fleet.write_run_page(tmp_path / "run.html", result)
+    text = page.read_text()
+    assert "UCIHAR, 100 clients" in text
+    assert "0.9500" in text
+    assert "differential privacy with epsilon = 8" in text
