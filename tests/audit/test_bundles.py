@@ -16,6 +16,8 @@ from tacit.audit.bundles import audited_bundle, candidate_series
 from tacit.data import load_dataset
 from tacit.errors import BundleError
 from tacit.local.body import train_kernels
+from tacit.local.config import SoftShapeConfig
+from tacit.local.estimator import DPSoftShapeClassifier
 from tacit.local.label import fit_label
 from tacit.local.model import LocalModel
 
@@ -64,6 +66,19 @@ def test_a_saved_bundle_is_audited_against_its_own_epsilon(bundle: Path) -> None
     assert result.lower_bound > 1.9
     lower = audit(audited_bundle(bundle, claim=1.8), trials=1_000_000)
     assert lower.verdict == "refuted"
+
+
+def test_a_published_bundle_is_refuted_at_its_nominal_epsilon(tmp_path: Path) -> None:
+    dataset = load_dataset("ItalyPowerDemand")
+    published = DPSoftShapeClassifier(
+        epsilon=0.5, mode="published", config=SoftShapeConfig(steps=30), random_state=0
+    )
+    published.fit(dataset.X_train, dataset.y_train)
+    published.save(tmp_path)
+    result = audit(audited_bundle(tmp_path), trials=200_000)
+    assert result.claimed_epsilon == 0.5
+    assert result.verdict == "refuted"
+    assert result.lower_bound > 2.0
 
 
 def test_the_command_takes_a_file_or_its_folder(
