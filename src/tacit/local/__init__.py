@@ -1,1 +1,44 @@
-"""The local family: one device protects the series that it releases (DP-SoftShape)."""
+"""The local family: one device protects the series that it releases (DP-SoftShape).
+
+Names load on first use: a device imports `tacit.local.device` and gets NumPy alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.local.channel import accuracy_ceiling
+    from tacit.local.device import Device
+    from tacit.local.estimator import DPSoftShapeClassifier
+    from tacit.local.prevalence import Prevalence, estimate_prevalence
+    from tacit.local.release import Release
+
+_HOME = {
+    "DPSoftShapeClassifier": "tacit.local.estimator",
+    "Device": "tacit.local.device",
+    "Prevalence": "tacit.local.prevalence",
+    "Release": "tacit.local.release",
+    "accuracy_ceiling": "tacit.local.channel",
+    "estimate_prevalence": "tacit.local.prevalence",
+}
+
+__all__ = [
+    "DPSoftShapeClassifier",
+    "Device",
+    "Prevalence",
+    "Release",
+    "accuracy_ceiling",
+    "estimate_prevalence",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'tacit.local' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

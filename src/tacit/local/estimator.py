@@ -1,0 +1,377 @@
+"""`DPSoftShapeClassifier`: train on consented series, then classify what devices release.
+
+Training data is trusted to the trainer and not protected; the trained model is public. What is
+protected is every series that is released later: in `sound` mode each release is epsilon-LDP in
+total, whatever the series.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from aeon.classification.base import BaseClassifier
+from numpy.typing import NDArray
+
+from tacit.data.validate import as_cube
+from tacit.errors import BundleError, TacitError, check_epsilon
+from tacit.guarantee import DpGuarantee, Unprotected
+from tacit.local.body import train_body
+from tacit.local.bundle import read_bundle, write_bundle
+from tacit.local.device import Device
+from tacit.local.label import fit_label
+from tacit.local.model import LocalModel, load_model, refuse_constant
+from tacit.local.release import Release
+from tacit.local.shapes import Allocation, ShapesHead, fit_shapes
+from tacit.local.vector import fit_vector
+from tacit.noise import SYSTEM_NOISE, NoiseSource
+from tacit.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tacit.ledger import Ledger
+    from tacit.local.config import SoftShapeConfig
+    from tacit.local.leakage import Leakage
+    from tacit.local.published import TrainedSoftShape
+
+Floats = NDArray[np.float64]
+
+MODEL_FILE = "model.tacit"
+PUBLISHED_FILE = "published.tacit"
+_CHOICES = {
+    "mode": ("sound", "published"),
+    "release": ("label", "vector", "shapes"),
+    "encoder": ("auto", "kernels", "softshape"),
+    "channel": ("optimal", "krr"),
+}
+
+
+class _ReleaseName(str):
+    """The parameter `release`, which is also the method: `classifier.release(X)`."""
+
+    __slots__ = ("_owner",)
+    _owner: DPSoftShapeClassifier
+
+    def __call__(
+        self,
+        X: Any,
+        *,
+        ledger: Ledger | None = None,
+        subject: str | Sequence[str] | None = None,
+        source: NoiseSource = SYSTEM_NOISE,
+    ) -> Release:
+        return self._owner._release(X, ledger=ledger, subject=subject, source=source)
+
+
+class _ReleaseParameter:
+    """Stores the parameter as plain text and hands it out callable.
+
+    The contract has a constructor parameter and a method of one name, and scikit-learn's
+    conventions want the parameter as an attribute; this serves both.
+    """
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None:
+            return self
+        if "release" not in vars(owner):
+            raise AttributeError("release")
+        name = _ReleaseName(vars(owner)["release"])
+        name._owner = owner
+        return name
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars(owner)["release"] = value
+
+
+class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
+    """Classify time series from releases that are locally differentially private.
+
+    Guarantee (`mode="sound"`): each release is `epsilon`-LDP in total when the whole series is
+    replaced. `label` is exact; `vector` and `shapes` assume idealised real arithmetic.
+    Composes: every call of `release`, `predict` or `predict_proba` is a new release of each
+    series, and releases of one series add up; pass a ledger to `release` to account for them.
+    Not covered: the training series; `mode="published"`, which promises nothing.
+
+    Parameters
+    ----------
+    epsilon : total budget per series (`published`: the paper's nominal parameter, no guarantee).
+    mode : "sound", or "published" for DP-SoftShape as written, with its measured leakage.
+    release : what a device sends: "label", "vector" or "shapes"; as a method, `release(X)` sends.
+    encoder : "kernels", "softshape", or "auto" (chosen by cross-validation on the training data).
+    channel : "optimal" for accuracy, or "krr", from which prevalence can always be estimated.
+    config : settings of the SoftShape network in published mode; None: the global default.
+    random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
+    progress : called with steps done, steps in all and a message.
+
+    After `fit`: `guarantee_`, `history_`, `classes_`, and `leakage_` in published mode.
+    """
+
+    release = _ReleaseParameter()
+    model_: LocalModel | None
+    published_: TrainedSoftShape | None
+    leakage_: Leakage | None
+    guarantee_: DpGuarantee | Unprotected
+    history_: dict[str, Any]
+
+    _tags = {  # noqa: RUF012
+        "X_inner_type": "numpy3D",
+        "capability:multivariate": True,
+        "algorithm_type": "hybrid",
+        # The noise of a release comes from the operating system and cannot be seeded.
+        "non_deterministic": True,
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        mode: Literal["sound", "published"] = "sound",
+        release: Literal["label", "vector", "shapes"] = "label",
+        *,
+        encoder: Literal["auto", "kernels", "softshape"] = "auto",
+        channel: Literal["optimal", "krr"] = "optimal",
+        config: SoftShapeConfig | None = None,
+        random_state: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.mode = mode
+        self.release = release
+        self.encoder = encoder
+        self.channel = channel
+        self.config = config
+        self.random_state = random_state
+        self.progress = progress
+        super().__init__()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's parameters, `release` as plain text."""
+        return {**super().get_params(deep=deep), "release": vars(self)["release"]}
+
+    def classify(self, release: Release) -> NDArray[Any]:
+        """The server's labels for releases of this model."""
+        self._check_is_fitted()
+        return np.asarray(self.classes_[self._sound_model().decide(release)])
+
+    def posterior(self, release: Release) -> Floats:
+        """The server's class probabilities for releases of this model."""
+        self._check_is_fitted()
+        return self._sound_model().posterior(release)
+
+    @property
+    def allocation_(self) -> Allocation:
+        """The public budget per patch of a `shapes` model, for the picture."""
+        head = self._sound_model().head
+        if not isinstance(head, ShapesHead):
+            raise TacitError(f"a {head.kind!r} release has no budget per patch; use 'shapes'.")
+        return head.allocation
+
+    def export_device(self, path: str | os.PathLike[str]) -> None:
+        """Write the one file that a device needs (see `tacit.local.device`)."""
+        self._check_is_fitted()
+        self._sound_model().save(path)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the trained classifier to a folder; `load` reads it back."""
+        self._check_is_fitted()
+        folder = Path(directory)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BundleError(
+                f"cannot make the folder {folder}: {error.strerror or error}; choose another."
+            ) from error
+        if self.model_ is not None:
+            self.model_.save(folder / MODEL_FILE)
+        if self.published_ is not None:
+            write_bundle(
+                folder / PUBLISHED_FILE,
+                self.published_.state_arrays(),
+                {
+                    "published": self.published_.state_values(),
+                    "classes": [str(label) for label in self.classes_],
+                    "class_type": _class_type(self.classes_),
+                    "leakage": self.leakage_,
+                },
+            )
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> DPSoftShapeClassifier:
+        """Read a folder that `save` wrote, or a device file."""
+        place = Path(directory)
+        if place.is_dir() and (place / PUBLISHED_FILE).exists():
+            return cls._load_published(place / PUBLISHED_FILE)
+        model = load_model(place / MODEL_FILE if place.is_dir() else place)
+        loaded = cls(epsilon=model.head.epsilon, release=model.head.kind)
+        loaded._restore(model.classes, model.class_type, (model.n_channels, model.n_timepoints))
+        loaded.model_, loaded.guarantee_ = model, model.guarantee
+        return loaded
+
+    @classmethod
+    def _load_published(cls, path: Path) -> DPSoftShapeClassifier:
+        from tacit.local.published import from_state_arrays
+
+        arrays, values = read_bundle(path)
+        try:
+            trained = from_state_arrays(arrays, values["published"])
+            classes, kind, leakage = values["classes"], values["class_type"], values["leakage"]
+        except KeyError as error:
+            raise BundleError(f"{path} lacks {error}; save it again.") from error
+        if trained.epsilon is None:
+            raise BundleError(f"{path} holds a network without noise, not a classifier.")
+        loaded = cls(epsilon=trained.epsilon, mode="published", config=trained.config)
+        loaded._restore(classes, kind, (trained.network.n_channels, trained.network.length))
+        loaded.published_, loaded.guarantee_, loaded.leakage_ = trained, trained.guarantee, leakage
+        return loaded
+
+    def _restore(self, classes: Sequence[str], kind: str, shape: tuple[int, int]) -> None:
+        self.classes_ = np.array(classes) if kind == "str" else np.array(classes, dtype=kind)
+        self.n_classes_ = len(classes)
+        self._class_dictionary = {label: code for code, label in enumerate(self.classes_)}
+        self.metadata_ = {"n_channels": shape[0], "n_timepoints": shape[1]}
+        self.model_, self.published_, self.leakage_, self.history_ = None, None, None, {}
+        self.is_fitted = True
+
+    def _fit(self, X: NDArray[Any], y: NDArray[Any]) -> DPSoftShapeClassifier:
+        self._check_parameters()
+        cube = as_cube(X, where="the training data")
+        refuse_constant(cube, where="the training data")
+        codes = np.searchsorted(self.classes_, y).astype(np.intp)
+        self._check_class_sizes(codes)
+        self.model_, self.published_, self.leakage_, self.history_ = None, None, None, {}
+        start = time.process_time()
+        if self.mode == "published":
+            self._fit_published(cube, codes)
+        else:
+            self._fit_sound(cube, codes)
+        self.history_["train_cpu_seconds"] = time.process_time() - start
+        return self
+
+    def _fit_sound(self, X: Floats, codes: NDArray[np.intp]) -> None:
+        rng = np.random.default_rng(self.random_state)
+        report = self.progress or silent
+        head: Any
+        if self.release == "shapes":
+            head = fit_shapes(
+                X, codes, n_classes=self.n_classes_, epsilon=self.epsilon, rng=rng, progress=report
+            )
+        else:
+            trained = train_body(
+                X, codes, n_classes=self.n_classes_, encoder=self.encoder, rng=rng, progress=report
+            )
+            self.history_ |= {
+                "encoder": trained.body.kind,
+                "held_out_accuracy": trained.accuracy,
+                "held_out_log_loss": trained.log_loss,
+            }
+            if self.release == "vector":
+                head = fit_vector(
+                    trained.body,
+                    trained.held_out,
+                    codes,
+                    epsilon=self.epsilon,
+                    rng=rng,
+                    progress=report,
+                )
+            else:
+                head = fit_label(
+                    trained.body,
+                    trained.held_out,
+                    codes,
+                    epsilon=self.epsilon,
+                    channel=self.channel,
+                )
+        self.model_ = LocalModel(
+            head=head,
+            classes=tuple(str(label) for label in self.classes_),
+            class_type=_class_type(self.classes_),
+            n_channels=X.shape[1],
+            n_timepoints=X.shape[2],
+        ).identified()
+        self.guarantee_ = self.model_.guarantee
+
+    def _fit_published(self, X: Floats, codes: NDArray[np.intp]) -> None:
+        from tacit.local.leakage import measure_leakage
+        from tacit.local.published import train_published
+
+        seed = int(np.random.default_rng(self.random_state).integers(2**31))
+        self.published_ = train_published(
+            X,
+            codes,
+            self.n_classes_,
+            epsilon=self.epsilon,
+            config=self.config,
+            seed=seed,
+            progress=self.progress,
+        )
+        self.guarantee_ = self.published_.guarantee
+        self.leakage_ = measure_leakage(self.published_, X, epsilon=self.epsilon)
+        self.history_ = {"loss": list(self.published_.losses)}
+
+    def _predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        if self.published_ is not None:
+            scores = self.published_.predict_scores(self._check_published(X))
+            return np.asarray(self.classes_[scores.argmax(axis=1)])
+        return self.classify(self._release(X))
+
+    def _predict_proba(self, X: NDArray[Any]) -> Floats:
+        if self.published_ is not None:
+            return self.published_.predict_scores(self._check_published(X))
+        return self.posterior(self._release(X))
+
+    def _release(
+        self,
+        X: Any,
+        *,
+        ledger: Ledger | None = None,
+        subject: str | Sequence[str] | None = None,
+        source: NoiseSource = SYSTEM_NOISE,
+    ) -> Release:
+        self._check_is_fitted()
+        device = Device(self._sound_model())
+        return device.release(as_cube(X), ledger=ledger, subject=subject, source=source)
+
+    def _sound_model(self) -> LocalModel:
+        if self.model_ is None:
+            raise TacitError(
+                "mode 'published' makes no private release; train with mode='sound' to release, "
+                "export or classify."
+            )
+        return self.model_
+
+    def _check_published(self, X: NDArray[Any]) -> Floats:
+        cube = as_cube(X)
+        refuse_constant(cube, where="X")
+        return cube
+
+    def _check_parameters(self) -> None:
+        check_epsilon(self.epsilon)
+        for name, allowed in _CHOICES.items():
+            value = vars(self)[name]
+            if value not in allowed:
+                raise TacitError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+
+    def _check_class_sizes(self, codes: NDArray[np.intp]) -> None:
+        sizes = np.bincount(codes, minlength=self.n_classes_)
+        if sizes.min() < 2:
+            raise TacitError(
+                f"class {str(self.classes_[sizes.argmin()])!r} has one training series; "
+                "cross-validation needs two, add one or drop the class."
+            )
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Small settings for aeon's checks, with so little noise that its comparisons hold."""
+        from tacit.local.config import SoftShapeConfig
+
+        return [
+            {"epsilon": 40.0, "encoder": "kernels"},
+            {"epsilon": 1e9, "mode": "published", "config": SoftShapeConfig(steps=3)},
+        ]
+
+
+def _class_type(classes: NDArray[Any]) -> str:
+    return {"i": "int", "u": "int", "f": "float"}.get(classes.dtype.kind, "str")

@@ -1,0 +1,98 @@
+"""The `label` release: the device classifies its series and sends one randomised symbol.
+
+The device runs the encoder and the classifier in the clear, takes the most likely class, and
+sends one symbol drawn from the channel's row of that class. The server takes the symbol as the
+label, or asks for the posterior of the classes given the symbol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.local.body import Body
+from tacit.local.channel import (
+    ChannelKind,
+    check_channel,
+    choose_channel,
+    label_gain,
+)
+from tacit.local.release import Kind
+from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
+from tacit.noise import NoiseSource
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelHead:
+    """A classifier on the device, a public channel, and what the server decodes with.
+
+    Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced, exactly:
+    everything before the channel is a function of the series, and the channel is checked in
+    whole numbers when the head is made.
+    Assumes: a secret, uniform noise source.
+    Composes: releases about one series add up.
+    Not covered: the training series; whether and when a device releases.
+    """
+
+    kind: ClassVar[Kind] = "label"
+    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE,)
+
+    body: Body
+    channel: Floats  # (classes, classes)
+    gain: Floats  # (classes, classes): joint shares of (device label, true class)
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if self.channel.shape != self.gain.shape or self.channel.ndim != 2:
+            raise TacitError(
+                f"the channel has shape {self.channel.shape}, the confusion {self.gain.shape}; "
+                "they must be square and alike, train again."
+            )
+        check_channel(self.channel, epsilon=self.epsilon)
+
+    def summarise(self, X: Floats) -> Codes:
+        """The device's own label of each series: private, not yet randomised."""
+        return np.asarray(self.body.posterior(X).argmax(axis=1))
+
+    def randomize(self, summary: Codes, *, source: NoiseSource) -> Codes:
+        """What leaves: one symbol per series."""
+        return randomize_through_channel(summary, channel=self.channel, source=source)
+
+    def check_values(self, values: NDArray[Any]) -> None:
+        """Refuse symbols that this head cannot have released."""
+        if values.size and not 0 <= values.min() <= values.max() < len(self.channel):
+            raise TacitError(
+                f"released symbols span {values.min()}..{values.max()}, outside "
+                f"0..{len(self.channel) - 1}; they belong to another model."
+            )
+
+    def decide(self, values: Codes) -> Codes:
+        """The server's label: the channel was built so that the symbol itself is the best guess."""
+        return values
+
+    def posterior(self, values: Codes) -> Floats:
+        """P(class | symbol) by Bayes' rule through channel, confusion and training shares."""
+        joint = self.gain.T @ self.channel  # (true class, released symbol)
+        shares = joint.sum(axis=0)
+        prior = self.gain.sum(axis=0)[:, None]
+        table = np.where(shares > 0.0, joint / np.where(shares > 0.0, shares, 1.0), prior)
+        return np.asarray(table.T[values])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Named arrays for a bundle."""
+        return {"channel": self.channel, "gain": self.gain}
+
+
+def fit_label(
+    body: Body, held_out: Floats, y: Codes, *, epsilon: float, channel: ChannelKind
+) -> LabelHead:
+    """Build the channel for a trained body from its held-out posteriors on training series."""
+    chosen = choose_channel(held_out, y, epsilon=epsilon, kind=channel)
+    return LabelHead(body, chosen, label_gain(held_out, y), epsilon)

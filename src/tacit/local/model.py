@@ -1,0 +1,178 @@
+"""A public model of the local family: one head, for the device and for the server.
+
+The device side (`summarise`, `randomize`) turns a series into what leaves; the server side
+(`decide`, `posterior`) turns what arrived into labels. Both live in one file, because the model is
+public: nothing in it is a secret, and knowing it helps no attacker beyond the guarantee.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit._version import VERSION
+from tacit.data.validate import as_cube
+from tacit.errors import BundleError, TacitError
+from tacit.guarantee import DpGuarantee
+from tacit.local.body import body_from_arrays
+from tacit.local.bundle import Arrays, read_bundle, write_bundle
+from tacit.local.label import LabelHead
+from tacit.local.release import Release, local_guarantee
+from tacit.local.shapes import ShapesHead
+from tacit.local.vector import VectorHead
+from tacit.noise import SYSTEM_NOISE, NoiseSource
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LocalModel:
+    """A head with the names of its classes and the shape of the series it reads."""
+
+    head: LabelHead | VectorHead | ShapesHead
+    classes: tuple[str, ...]
+    class_type: str  # "str", "int" or "float": what the labels were before they became text
+    n_channels: int
+    n_timepoints: int
+    identity: str = ""
+
+    @property
+    def guarantee(self) -> DpGuarantee:
+        """What one release of one series reveals at most."""
+        return local_guarantee(self.head.epsilon, assumptions=self.head.assumptions)
+
+    def check_series(self, X: Any, *, where: str = "X") -> Floats:
+        """Series this model can release, as (n, channels, T), or a refusal."""
+        cube = as_cube(X, where=where)
+        if cube.shape[1:] != (self.n_channels, self.n_timepoints):
+            raise TacitError(
+                f"{where} has series of {cube.shape[1]} channels and {cube.shape[2]} steps, the "
+                f"model reads {self.n_channels} and {self.n_timepoints}; resample them or train "
+                "on this shape."
+            )
+        refuse_constant(cube, where=where)
+        return cube
+
+    def release(self, X: Any, *, source: NoiseSource = SYSTEM_NOISE) -> Release:
+        """What leaves for these series; call once per series, for releases add up."""
+        return self.randomize(self.head.summarise(self.check_series(X)), source=source)
+
+    def randomize(self, summary: Any, *, source: NoiseSource = SYSTEM_NOISE) -> Release:
+        """What leaves, from the head's private summary of each series."""
+        values = self.head.randomize(summary, source=source)
+        return Release(
+            kind=self.head.kind, values=values, model=self.identity, guarantee=self.guarantee
+        )
+
+    def decide(self, release: Release) -> NDArray[np.intp]:
+        """Class codes, by the server."""
+        return self.head.decide(self._checked(release))
+
+    def posterior(self, release: Release) -> Floats:
+        """Class probabilities (n, classes), by the server."""
+        return self.head.posterior(self._checked(release))
+
+    def labels(self, release: Release) -> list[str]:
+        """Class names, by the server."""
+        return [self.classes[code] for code in self.decide(release)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the bundle: one file."""
+        arrays, values = self._content()
+        write_bundle(path, arrays, {**values, "identity": self.identity, "tacit": VERSION})
+
+    def identified(self) -> LocalModel:
+        """The same model, named by the hash of its content."""
+        arrays, values = self._content()
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode())
+        for name in sorted(arrays):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+        return replace(self, identity=digest.hexdigest()[:16])
+
+    def _checked(self, release: Release) -> NDArray[Any]:
+        if release.kind != self.head.kind or release.model != self.identity:
+            raise TacitError(
+                f"these are {release.kind!r} releases of model {release.model or '?'}, this is "
+                f"{self.head.kind!r} model {self.identity}; classify them with the bundle that "
+                "released them."
+            )
+        self.head.check_values(release.values)
+        return release.values
+
+    def _content(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays: Arrays = {f"head.{name}": array for name, array in self.head.arrays().items()}
+        values: dict[str, Any] = {
+            "kind": self.head.kind,
+            "epsilon": self.head.epsilon,
+            "guarantee": self.guarantee.to_dict(),
+            "classes": list(self.classes),
+            "class_type": self.class_type,
+            "n_channels": self.n_channels,
+            "n_timepoints": self.n_timepoints,
+        }
+        if not isinstance(self.head, LabelHead):
+            values["head"] = self.head.values()
+        if not isinstance(self.head, ShapesHead):
+            body_arrays, values["body"] = self.head.body.arrays()
+            arrays.update({f"body.{name}": array for name, array in body_arrays.items()})
+        return arrays, values
+
+
+def load_model(path: str | os.PathLike[str]) -> LocalModel:
+    """Read a bundle; refuse one that is damaged, foreign, or promises more than it keeps."""
+    arrays, values = read_bundle(path)
+    try:
+        head = _head(arrays, values)
+        model = LocalModel(
+            head=head,
+            classes=tuple(values["classes"]),
+            class_type=values["class_type"],
+            n_channels=values["n_channels"],
+            n_timepoints=values["n_timepoints"],
+            identity=values["identity"],
+        )
+    except (KeyError, TypeError, IndexError) as error:
+        raise BundleError(
+            f"{path} lacks {error}; it holds no model for releases, export it again."
+        ) from error
+    if model.guarantee.to_dict() != values["guarantee"]:
+        raise BundleError(
+            f"{path} states a guarantee that its mechanism does not have; export it again."
+        )
+    return model
+
+
+def _head(arrays: Arrays, values: dict[str, Any]) -> LabelHead | VectorHead | ShapesHead:
+    own = _under("head.", arrays)
+    epsilon = float(values["epsilon"])
+    if values["kind"] == "shapes":
+        return ShapesHead.from_arrays(own, values["head"], epsilon=epsilon)
+    body = body_from_arrays(_under("body.", arrays), values["body"])
+    if values["kind"] == "vector":
+        return VectorHead.from_arrays(body, own, values["head"], epsilon=epsilon)
+    return LabelHead(body, own["channel"], own["gain"], epsilon)
+
+
+def _under(prefix: str, arrays: Arrays) -> Arrays:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def refuse_constant(cube: Floats, *, where: str) -> None:
+    """Refuse series that never change: a flat recording holds nothing to classify."""
+    flat = np.flatnonzero(np.ptp(cube, axis=2).max(axis=1) == 0.0)
+    if flat.size:
+        raise TacitError(
+            f"{where} row {int(flat[0]) + 1} is constant in every channel; "
+            "check the sensor, a flat series holds nothing to classify."
+        )
