@@ -15,11 +15,17 @@ from tacit._version import VERSION as __version__
 if TYPE_CHECKING:
     from tacit.data import Dataset, load_dataset
     from tacit.errors import TacitError
+    from tacit.fleet import DPTimeFLClassifier
     from tacit.guarantee import DpGuarantee, MpcGuarantee, Unprotected
+    from tacit.local import DPSoftShapeClassifier
+    from tacit.silo import FedSTClassifier
 
 _HOME = {
+    "DPSoftShapeClassifier": "tacit.local",
+    "DPTimeFLClassifier": "tacit.fleet",
     "Dataset": "tacit.data",
     "DpGuarantee": "tacit.guarantee",
+    "FedSTClassifier": "tacit.silo",
     "MpcGuarantee": "tacit.guarantee",
     "TacitError": "tacit.errors",
     "Unprotected": "tacit.guarantee",
@@ -27,8 +33,11 @@ _HOME = {
 }
 
 __all__ = [
+    "DPSoftShapeClassifier",
+    "DPTimeFLClassifier",
     "Dataset",
     "DpGuarantee",
+    "FedSTClassifier",
     "MpcGuarantee",
     "TacitError",
     "Unprotected",
