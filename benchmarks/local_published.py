@@ -78,6 +78,7 @@ SOURCES = (
     "src/tacit/local/config.py",
     "src/tacit/local/moe.py",
     "src/tacit/local/network.py",
+    "src/tacit/local/norm.py",
     "src/tacit/local/training.py",
     "src/tacit/local/augment.py",
     "src/tacit/local/published.py",
@@ -115,16 +116,21 @@ def parse_options() -> argparse.Namespace:
 
 
 def all_cells(options: argparse.Namespace) -> list[Cell]:
-    cells: list[Cell] = []
-    for seed in options.seeds:  # seed by seed: an early stop still leaves whole tables
-        cells += [(name, epsilon, seed, "full") for epsilon in EPSILONS for name in options.sets]
-        if not options.no_ablations:
-            cells += [
-                (name, ABLATION_EPSILON, seed, variant)
-                for variant in VARIANTS
-                if variant != "full"
-                for name in options.sets
-            ]
+    # Seed by seed: an early stop still leaves whole tables.
+    cells: list[Cell] = [
+        (name, epsilon, seed, "full")
+        for seed in options.seeds
+        for epsilon in EPSILONS
+        for name in options.sets
+    ]
+    if not options.no_ablations:
+        cells += [
+            (name, ABLATION_EPSILON, seed, variant)
+            for seed in options.seeds
+            for variant in VARIANTS
+            if variant != "full"
+            for name in options.sets
+        ]
     return cells
 
 

@@ -21,7 +21,7 @@ from tacit.local.leakage import (
     release_law,
 )
 from tacit.local.published import TrainedSoftShape, train_published
-from tacit.noise import SYSTEM_NOISE
+from tacit.noise import SYSTEM_NOISE, laplace
 
 BRIEF = SoftShapeConfig(embed_dim=32, steps=30, views=2)
 
@@ -73,10 +73,9 @@ def test_the_likelihood_is_that_of_the_laplace_law() -> None:
     rng = np.random.default_rng(0)
     centres, scales = rng.normal(size=(3, 4, 2)), rng.uniform(0.5, 2.0, size=(3, 4))
     table = leakage._log_likelihoods(centres, scales, SeededNoise(1))
-    twin = SeededNoise(1)
-    for i in range(3):
-        wide = np.broadcast_to(scales[i][:, None], (4, 2))
-        z = centres[i] + leakage.laplace((4, 2), scale=wide, source=twin)
+    wide = np.broadcast_to(scales[..., None], centres.shape)
+    released = centres + laplace(centres.shape, scale=wide, source=SeededNoise(1))
+    for i, z in enumerate(released):
         for j in range(3):
             law = stats.laplace(loc=centres[j], scale=scales[j][:, None])
             assert table[i, j] == pytest.approx(law.logpdf(z).sum())

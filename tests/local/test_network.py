@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from tacit.errors import TacitError
 from tacit.local.config import SoftShapeConfig
 from tacit.local.moe import Inception, SparseMixture, balance_loss
-from tacit.local.network import SoftShapeNetwork, clip_l1, sparsify, unit_scale
+from tacit.local.network import SoftShapeNetwork, clip_l1, sparsify
+from tacit.local.norm import unit_scale
 from tacit.noise import SYSTEM_NOISE
 
 FALSE_ALARM = 1e-6

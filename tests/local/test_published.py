@@ -155,5 +155,7 @@ def test_wrong_shapes_are_refused(gunpoint: TrainedSoftShape) -> None:
         train_published(X[:, 0], y, 2, epsilon=1.0)
     with pytest.raises(TacitError, match="labels"):
         train_published(X, y[:-1], 2, epsilon=1.0)
+    with pytest.raises(TacitError, match="codes"):
+        train_published(X, y + 1, 2, epsilon=1.0)
     with pytest.raises(TacitError, match="steps"):
         gunpoint.predict_scores(X[:, :, :-1])

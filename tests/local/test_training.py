@@ -12,7 +12,15 @@ from scipy import stats
 from tacit.local.augment import augmented_views, one_view
 from tacit.local.config import SoftShapeConfig
 from tacit.local.network import SoftShapeNetwork
-from tacit.local.training import NoisePool, batches, fit_network, rate_factor, training_release
+from tacit.local.norm import RMSNorm, _DivideByRms
+from tacit.local.training import (
+    NoisePool,
+    batches,
+    fit_network,
+    flatten_parameters,
+    rate_factor,
+    training_release,
+)
 
 TINY = SoftShapeConfig(
     embed_dim=16, expert_dim=8, bottleneck_dim=8, basis_dim=16, steps=60, views=2
@@ -34,7 +42,7 @@ def fit(
     torch.manual_seed(0)
     network = SoftShapeNetwork(config, n_channels=1, length=40, n_outputs=2)
     rng = np.random.default_rng(0)
-    release = None if epsilon is None else training_release(network, epsilon, NoisePool(rng))
+    release = None if epsilon is None else training_release(network, epsilon, rng)
     return network, fit_network(network, X, y, config=config, rng=rng, release=release)
 
 
@@ -102,10 +110,37 @@ def test_gradients_reach_the_scores_through_the_noise_scale() -> None:
     torch.manual_seed(0)
     network = SoftShapeNetwork(TINY, n_channels=1, length=40, n_outputs=2)
     tokens = network.embed(torch.randn(3, 1, 40)).detach()
-    release = training_release(network, 1.0, NoisePool(np.random.default_rng(0), size=2**16))
+    release = training_release(network, 1.0, np.random.default_rng(0))
     release(tokens, network.attention(tokens)).square().sum().backward()
     assert network.gate.outer.weight.grad is not None
     assert float(network.gate.outer.weight.grad.abs().sum()) > 0
+
+
+@pytest.mark.parametrize("dims", [(1, 2), (-1,)])
+def test_the_written_out_gradient_of_the_norm_is_right(dims: tuple[int, ...]) -> None:
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda v: _DivideByRms.apply(v, dims, 1e-3), (x,))
+
+
+def test_the_norm_is_the_usual_one() -> None:
+    x = torch.randn(2, 3, 4)
+    torch.testing.assert_close(RMSNorm(4)(x), torch.nn.RMSNorm(4)(x))
+
+
+def test_flat_parameters_learn_like_separate_ones() -> None:
+    torch.manual_seed(0)
+    together, apart = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    apart.load_state_dict(together.state_dict())
+    flat = flatten_parameters(list(together.parameters()))
+    optimizers = [torch.optim.Adam([flat]), torch.optim.Adam(apart.parameters())]
+    x = torch.randn(5, 3)
+    for _ in range(3):
+        for module, optimizer in zip((together, apart), optimizers, strict=True):
+            optimizer.zero_grad(set_to_none=False)
+            module(x).square().sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(together.weight, apart.weight)
+    torch.testing.assert_close(together.bias, apart.bias)
 
 
 def test_one_seed_gives_one_network() -> None:

@@ -138,17 +138,19 @@ def initialisation_trick(
 
 def _log_likelihoods(centres: Floats, scales: Floats, source: NoiseSource) -> Floats:
     """Entry (i, j): log density of a release of series i, were it one of series j."""
-    n, _, dim = centres.shape
-    constant = dim * np.log(2.0 * scales).sum(axis=1)
-    table = np.empty((n, n))
-    for i in range(n):
-        spread = np.broadcast_to(scales[i][:, None], centres[i].shape)
-        released = centres[i] + laplace(centres[i].shape, scale=spread, source=source)
-        gaps = np.abs(released - centres).sum(axis=2)
-        table[i] = -(gaps / scales).sum(axis=1) - constant
-    return table
+    spread = np.broadcast_to(scales[..., None], centres.shape)
+    released = centres + laplace(centres.shape, scale=spread, source=source)
+    gaps = _distances(released, centres)
+    constant = centres.shape[2] * np.log(2.0 * scales).sum(axis=1)
+    return np.asarray(-np.einsum("pij,jp->ij", gaps, 1.0 / scales) - constant)
+
+
+def _distances(left: Floats, right: Floats) -> Floats:
+    """L1 distances (P, i, j) between patch p of series i and patch p of series j."""
+    one, two = (torch.from_numpy(side).transpose(0, 1).contiguous() for side in (left, right))
+    return np.asarray(torch.cdist(one, two, p=1.0).numpy())
 
 
 def _largest_distance(centres: Floats) -> float:
     """The largest L1 distance of one patch's embedding between any two series."""
-    return max(float(np.abs(centres - one).sum(axis=2).max()) for one in centres)
+    return float(_distances(centres, centres).max())

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from tacit.errors import TacitError, check_epsilon
 from tacit.local.config import SoftShapeConfig
 from tacit.local.moe import Inception, SparseMixture
+from tacit.local.norm import RMSNorm, unit_scale
 from tacit.noise import NoiseSource, laplace
 
 # Below this the scale would round to nothing in float64 additions anyway.
@@ -69,7 +70,7 @@ class SoftShapeBlock(nn.Module):
             dim, n_experts=config.n_experts, top_k=config.top_k, hidden=config.expert_dim
         )
         self.inception = Inception(dim, kernels=config.kernels, bottleneck=config.bottleneck_dim)
-        self.norm_out = nn.RMSNorm(dim)
+        self.norm_out = RMSNorm(dim)
 
     def forward(self, released: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """O_n (Eq. 11), the kept indices, and the routing."""
@@ -235,22 +236,18 @@ def sparsify(released: Tensor, alpha: Tensor, *, n_kept: int, soft: bool) -> tup
     Soft: tokens are weighted by their scores and one fused background token is appended, the
     zero vector when nothing remains. Hard: the kept patches unweighted, the rest dropped.
     """
+    n, n_patches, dim = released.shape
     kept = alpha.topk(n_kept, dim=1).indices.sort(dim=1).values
-    index = kept.unsqueeze(-1).expand(-1, -1, released.shape[-1])
+    # Whole rows by number: several times faster than gathering number by number.
+    rows = kept + n_patches * torch.arange(n).unsqueeze(1)
+    top = F.embedding(rows, released.reshape(n * n_patches, dim))
     if not soft:
-        return released.gather(1, index), kept
-    weighted = alpha.unsqueeze(-1) * released
-    top = weighted.gather(1, index)
-    if n_kept == alpha.shape[1]:
-        fused = torch.zeros_like(top[:, :1])
-    else:
-        fused = weighted.sum(1, keepdim=True) - top.sum(1, keepdim=True)
+        return top, kept
+    top = top * alpha.gather(1, kept).unsqueeze(-1)
+    if n_kept == n_patches:
+        return torch.cat([top, torch.zeros_like(top[:, :1])], dim=1), kept
+    fused = alpha.scatter(1, kept, 0.0).unsqueeze(1) @ released
     return torch.cat([top, fused], dim=1), kept
-
-
-def unit_scale(tokens: Tensor) -> Tensor:
-    """Divide each series' tokens by their common root mean square."""
-    return tokens * torch.rsqrt(tokens.square().mean((1, 2), keepdim=True) + 1e-6)
 
 
 def clip_l1(embeddings: Tensor, bound: float | None) -> Tensor:

@@ -19,7 +19,7 @@ from tacit.errors import BundleError, TacitError, check_at_least, check_epsilon
 from tacit.guarantee import Unprotected
 from tacit.local.config import SoftShapeConfig
 from tacit.local.network import SoftShapeNetwork, Trace
-from tacit.local.training import NoisePool, fit_network, training_release
+from tacit.local.training import fit_network, training_release
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress
 
@@ -206,13 +206,18 @@ def train_published(
             f"training needs series of shape (n, channels, T) with n labels, got "
             f"{X.shape} and {len(y_codes)} labels."
         )
+    if not 0 <= np.min(y_codes) <= np.max(y_codes) < n_classes:
+        raise TacitError(
+            f"labels must be codes 0..{n_classes - 1}, got {np.min(y_codes)}..{np.max(y_codes)}; "
+            "number the classes first."
+        )
     settings = config or SoftShapeConfig()
     normalisation = Normalisation.of(X)
     rng = np.random.default_rng(seed)
     network = new_network(X, n_outputs=n_classes, config=settings, rng=rng)
     release = None
     if epsilon is not None:
-        release = training_release(network, epsilon, NoisePool(rng))
+        release = training_release(network, epsilon, rng)
     losses = fit_network(
         network,
         normalisation.apply(X),
