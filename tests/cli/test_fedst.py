@@ -8,7 +8,7 @@ import pytest
 
 from command import assert_refused, tacit
 
-SMALL = ("--candidates", 15, "--shapelets", 5, "--trees", 3)
+SMALL = ("--candidates", 15, "--shapelets", 5, "--trees", 3, "--depth", 2)
 
 
 @pytest.fixture(autouse=True)
@@ -62,4 +62,4 @@ def test_bad_options_are_refused_in_one_sentence(
 
 def test_several_channels_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     refused = tacit(capsys, "train", "fedst", "--data", "BasicMotions", "--scope", "global")
-    assert_refused(refused)
+    assert_refused(refused, "one channel")

@@ -23,6 +23,7 @@ def model(request: pytest.FixtureRequest) -> FedSTClassifier:
         n_candidates=40,
         n_shapelets=10,
         n_trees=8,
+        depth=3,
         random_state=1,
     )
     return fitted.fit(data.X_train, data.y_train)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, print_table, progress_bar
+from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from tacit.silo.estimator import FedSTClassifier
@@ -39,6 +40,9 @@ def train_fedst(
         float | None, typer.Option("--time-contract", help="Stop the search after these seconds.")
     ] = None,
     trees: Annotated[int, typer.Option("--trees", help="Trees of the forest.")] = 40,
+    depth: Annotated[
+        int | None, typer.Option("--depth", help="Depth of the trees; by default 5 to 8.")
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option("--epsilon", help="Noise what P0 learns; needs --scope local-search."),
@@ -62,6 +66,11 @@ def train_fedst(
     from tacit.silo.estimator import FedSTClassifier
 
     dataset = load_dataset(data)
+    if dataset.X_train.shape[1] != 1:
+        raise TacitError(
+            f"fedst takes series of one channel, {dataset.name} has {dataset.X_train.shape[1]}; "
+            "save one of them as its own data set."
+        )
     with progress_bar("FedST") as progress:
         model = FedSTClassifier(
             n_parties=parties,
@@ -73,6 +82,7 @@ def train_fedst(
             scope=scope,
             distance=distance,
             n_trees=trees,
+            depth=depth,
             epsilon=epsilon,
             ledger=None if ledger is None else str(ledger),
             random_state=seed,

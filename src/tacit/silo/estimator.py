@@ -110,7 +110,12 @@ class FedSTClassifier(BaseClassifier):  # type: ignore[misc]  # aeon has no type
         try:
             return cast("FedSTClassifier", super().fit(X, y))
         finally:
-            del self._party
+            vars(self).pop("_party", None)
+
+    def reset(self, keep: str | list[str] | None = None) -> FedSTClassifier:
+        """As in aeon, whose `fit` begins with it; the parties given to `fit` must survive it."""
+        names = [keep] if isinstance(keep, str) else list(keep or [])
+        return cast("FedSTClassifier", super().reset(keep=[*names, "_party"]))
 
     def _fit(self, X: Floats, y: NDArray[Any]) -> FedSTClassifier:
         rng = np.random.default_rng(self.random_state)
