@@ -29,10 +29,11 @@ from tacit.errors import TacitError
 from tacit.progress import Progress, silent
 from tacit.silo.compiler import default_cache
 from tacit.silo.config import Limits, write_folders
+from tacit.silo.party import OTHERS_FAULT, OWN_FAULT
 from tacit.silo.plan import Plan
 from tacit.silo.receipts import Receipt, read_model, read_receipt
 from tacit.silo.session import LocalInputs
-from tacit.silo.wire import FrameSocket
+from tacit.silo.wire import encode
 
 # Below the range from which systems hand out ports, so that nobody is given one of ours.
 _PORTS = range(20000, 32000)
@@ -116,14 +117,14 @@ class _Running:
         self._feeds: list[socket.socket] = []
         for config in configs.values():
             ours, theirs = socket.socketpair()
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tacit.silo.party", str(config), *options],
-                stdin=theirs.fileno(),
-                stdout=subprocess.PIPE,
-                stderr=(config.parent / "stderr.txt").open("wb"),
-                start_new_session=True,
-            )
-            theirs.close()
+            with theirs, (config.parent / "stderr.txt").open("wb") as errors:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "tacit.silo.party", str(config), *options],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
+                )
             self._processes.append(process)
             self._feeds.append(ours)
         self._errors = [config.parent / "stderr.txt" for config in configs.values()]
@@ -151,11 +152,13 @@ class _Running:
                 self._progress(step["done"], step["total"], step["message"])
 
     def _sentence(self, codes: Sequence[int]) -> str:
-        """The first party's own sentence that is a refusal; a killed party says nothing."""
-        for code, path in zip(codes, self._errors, strict=True):
-            text = path.read_text(errors="replace").strip()
-            if code == 2 and text.startswith("tacit: "):
-                return text.splitlines()[-1].removeprefix("tacit: ")
+        """What the party at fault says itself, else what another one says about it."""
+        said = [path.read_text(errors="replace").strip().splitlines() for path in self._errors]
+        last = [lines[-1] for lines in said if lines]
+        for whose in (OWN_FAULT, OTHERS_FAULT):
+            for line in last:
+                if line.startswith(whose):
+                    return line.removeprefix(whose)
         return f"the parties ended with codes {list(codes)} and no explanation."
 
     def _end(self) -> None:
@@ -179,4 +182,4 @@ def _feed(feed: socket.socket, own: LocalInputs) -> None:
     }
     # A party that already refused is explained by its own sentence.
     with suppress(OSError):
-        FrameSocket(feed).send({"t": "data", "private": dict(own.private)}, save(arrays))
+        feed.sendall(encode({"t": "data", "private": dict(own.private)}, save(arrays)))

@@ -42,6 +42,8 @@ PROGRAMS = {"fedst": "tacit.silo.program:fedst_program"}
 SECOND_OPINION_SECONDS = 2.0
 # How long a party with bad data tries to reach the others, to tell them that it cannot take part.
 BAD_DATA_SECONDS = 10.0
+# How a party tells the process that started it at whom the fault was.
+OWN_FAULT, OTHERS_FAULT = "own fault: ", "fault of another: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,14 @@ def program_path(name: str, *, agreed: str | None = None) -> str:
             f"needs this party's consent (--program {name})."
         )
     return name
+
+
+class PartyError(TacitError):
+    """A run that ended without a result; `own` tells that the fault was at this party."""
+
+    def __init__(self, sentence: str, *, own: bool) -> None:
+        super().__init__(sentence)
+        self.own = own
 
 
 class Party:
@@ -131,7 +141,8 @@ class Party:
             return self._outcome(plan)
         except Failure as failure:
             await self._tell(failure.culprit, str(failure))
-            raise TacitError(self._own_sentence(failure)) from None
+            own = failure.culprit == self._config.name
+            raise PartyError(self._own_sentence(failure), own=own) from None
         except TacitError as error:
             await self._tell(self._config.name, f"party '{self._config.name}' stopped: {error}")
             raise
@@ -349,7 +360,8 @@ def main(arguments: list[str]) -> int:
             program=options.program,
         )
     except TacitError as error:
-        sys.stderr.write(f"tacit: {' '.join(str(error).split())}\n")
+        whose = OWN_FAULT if getattr(error, "own", True) else OTHERS_FAULT
+        sys.stderr.write(f"{whose}{' '.join(str(error).split())}\n")
         return 2
     return 0
 
