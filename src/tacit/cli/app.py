@@ -12,7 +12,20 @@ from typing import Annotated, Any
 import typer
 
 from tacit._version import VERSION
-from tacit.cli import account, arena, attack, audit, data, demo, fedst, fleet, ledger, silo, timefl
+from tacit.cli import (
+    account,
+    arena,
+    attack,
+    audit,
+    data,
+    demo,
+    fedst,
+    fleet,
+    ledger,
+    local,
+    silo,
+    timefl,
+)
 from tacit.cli.common import new_app
 from tacit.errors import TacitError
 
@@ -28,8 +41,12 @@ app.add_typer(account.app, name="account")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
+app.command("release")(local.release_command)
+app.command("classify")(local.classify_command)
+app.command("serve")(local.serve_command)
 app.command("audit")(audit.audit_command)
 app.add_typer(attack.app, name="attack")
+train.command("softshape")(local.train_softshape)
 train.command("fedst")(fedst.train_fedst)
 train.command("timefl")(timefl.train_timefl)
 app.add_typer(train, name="train")

@@ -1,0 +1,210 @@
+"""Commands of the local family: train, release on a device, classify and serve releases."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, progress_bar
+
+if TYPE_CHECKING:
+    from tacit.local.model import LocalModel
+
+BundleArgument = Annotated[
+    Path, typer.Argument(metavar="BUNDLE", help="Folder of 'train --out', or a device file.")
+]
+
+
+def train_softshape(
+    data: DataOption,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", help="Total privacy budget of one series.")
+    ] = 1.0,
+    mode: Annotated[
+        str, typer.Option("--mode", help="sound, or published (no guarantee, leakage measured).")
+    ] = "sound",
+    release: Annotated[
+        str, typer.Option("--release", help="What a device sends: label, vector or shapes.")
+    ] = "label",
+    encoder: Annotated[
+        str, typer.Option("--encoder", help="auto (cross-validated), kernels or softshape.")
+    ] = "auto",
+    channel: Annotated[
+        str, typer.Option("--channel", help="optimal for accuracy, krr to estimate prevalence.")
+    ] = "optimal",
+    seed: SeedOption = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the bundle and the device file.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Train a classifier of locally private releases and measure it on the test part.
+
+    Example: `tacit train softshape --data GunPoint --epsilon 2 --out gunpoint`
+    """
+    from tacit.data import load_dataset
+    from tacit.errors import check_epsilon
+    from tacit.local.estimator import DPSoftShapeClassifier
+
+    check_epsilon(epsilon, name="--epsilon")
+    dataset = load_dataset(data)
+    with progress_bar("training") as report:
+        classifier = DPSoftShapeClassifier(
+            epsilon,
+            mode,  # type: ignore[arg-type]  # the estimator checks it
+            release,  # type: ignore[arg-type]
+            encoder=encoder,  # type: ignore[arg-type]
+            channel=channel,  # type: ignore[arg-type]
+            random_state=seed,
+            progress=report,
+        )
+        start = time.perf_counter()
+        classifier.fit(dataset.X_train, dataset.y_train)
+        seconds = time.perf_counter() - start
+    result: dict[str, Any] = {
+        "accuracy": float((classifier.predict(dataset.X_test) == dataset.y_test).mean()),
+        "guarantee": classifier.guarantee_,
+        "train_seconds": seconds,
+        "seed": seed,
+        "data": dataset.name,
+        "mode": mode,
+        "release": release if mode == "sound" else None,
+    }
+    if mode == "published":
+        result |= {"nominal_epsilon": epsilon, "leakage": classifier.leakage_}
+    else:
+        result |= _beside(classifier, dataset)
+    if out is not None:
+        classifier.save(out)
+        result["bundle"] = out
+    emit(result, as_json=as_json)
+
+
+def release_command(
+    bundle: BundleArgument,
+    data: DataOption,
+    out: Annotated[Path, typer.Option("--out", help="File for the releases.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="Budget ledger; without one nothing is accounted for."),
+    ] = None,
+    per_series: Annotated[
+        float | None,
+        typer.Option("--per-series", help="Budget of one series in a ledger that is made now."),
+    ] = None,
+    part: Annotated[
+        str, typer.Option("--part", help="Which part of the data set: test or train.")
+    ] = "test",
+    as_json: JsonFlag = False,
+) -> None:
+    """Release every series of a data set once, as its devices would, debiting the ledger first.
+
+    Example: `tacit release gunpoint --data GunPoint --out releases.json --ledger device.db`
+    """
+    from tacit.data import load_dataset
+    from tacit.errors import TacitError
+    from tacit.ledger import Ledger
+    from tacit.local.device import Device
+
+    if part not in ("test", "train"):
+        raise TacitError(f"--part must be test or train, got {part!r}.")
+    if out.exists():
+        raise TacitError(f"{out} exists and releases cannot be made again; choose another file.")
+    if not out.parent.is_dir():
+        raise TacitError(f"the folder {out.parent} does not exist; nothing was released.")
+    device = Device(load_bundle(bundle))
+    dataset = load_dataset(data)
+    series = dataset.X_test if part == "test" else dataset.X_train
+    if ledger is None:
+        made, spent = device.release(series), None
+    else:
+        budget = device.guarantee.epsilon if per_series is None else per_series
+        fresh = {} if ledger.exists() else {"per_subject_epsilon": budget}
+        with Ledger.open(ledger, **fresh) as account:
+            made = device.release(series, ledger=account)
+            spent = account.spent().to_dict()
+    made.save(out)
+    result = {
+        "count": len(made),
+        "guarantee": made.guarantee,
+        "spent": spent,
+        "releases": out,
+        "ledger": ledger,
+    }
+    emit(result, as_json=as_json)
+
+
+def classify_command(
+    bundle: BundleArgument,
+    releases: Annotated[Path, typer.Option("--releases", help="File that 'tacit release' wrote.")],
+    prevalence: Annotated[
+        bool, typer.Option("--prevalence", help="Also estimate how common each class is.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Classify releases; needs no series.
+
+    Example: `tacit classify gunpoint --releases releases.json --json`
+    """
+    from tacit.local.prevalence import estimate_prevalence
+    from tacit.local.release import load_release
+
+    model = load_bundle(bundle)
+    received = load_release(releases)
+    result: dict[str, Any] = {
+        "labels": model.labels(received),
+        "count": len(received),
+        "guarantee": received.guarantee,
+    }
+    if prevalence:
+        result["prevalence"] = estimate_prevalence(model, received).to_dict()
+    emit(result, as_json=as_json)
+
+
+def serve_command(
+    bundle: BundleArgument,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port.")] = 8765,
+    as_json: JsonFlag = False,
+) -> None:
+    """Serve a bundle: POST /classify and /prevalence, GET /guarantee and /health.
+
+    Example: `tacit serve gunpoint --port 8765`
+    """
+    from tacit.local.service import serve
+
+    model = load_bundle(bundle)
+    emit({"host": host, "port": port, "guarantee": model.guarantee}, as_json=as_json)
+    serve(model, host=host, port=port)
+
+
+def load_bundle(path: Path) -> LocalModel:
+    """The model of a folder or of a device file; a published one is refused."""
+    from tacit.errors import BundleError
+    from tacit.local.model import load_model
+
+    if not path.is_dir():
+        return load_model(path)
+    if (path / "published.tacit").exists():
+        raise BundleError(
+            f"{path} holds a published model, which makes no private release; "
+            "train with --mode sound."
+        )
+    return load_model(path / "model.tacit")
+
+
+def _beside(classifier: Any, dataset: Any) -> dict[str, Any]:
+    """What to read the accuracy against: the ceiling, and the classifier before the noise."""
+    import numpy as np
+
+    from tacit.local.channel import accuracy_ceiling
+
+    _, counts = np.unique(dataset.y_test, return_counts=True)
+    return {
+        "ceiling": accuracy_ceiling(counts, epsilon=classifier.epsilon),
+        "encoder": classifier.history_.get("encoder"),
+        "held_out_accuracy": classifier.history_.get("held_out_accuracy"),
+    }
