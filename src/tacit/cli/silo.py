@@ -159,6 +159,31 @@ def _own_data(path: Path | None) -> OwnData | TacitError:
         return error
 
 
+@app.command("classify")
+def classify_command(
+    folder: Annotated[Path, typer.Argument(help="The initiator's output folder.")],
+    own: Annotated[Path, typer.Option(help="The initiator's own series of that run.")],
+    data: Annotated[Path, typer.Option(help="New series, with labels to compare with.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Classify new series with the model that the initiator got; nothing leaves this machine.
+
+    Example: tacit silo classify federation/north/out --own north.npz --data new.npz
+    """
+    from tacit.silo.party import read_data
+    from tacit.silo.receipts import read_receipt
+    from tacit.silo.use import classify
+
+    new = read_data(data)
+    labels = classify(folder, own=read_data(own).X, X=new.X)
+    result = {
+        "labels": labels.tolist(),
+        "accuracy": float((labels == new.labels).mean()),
+        "guarantee": read_receipt(folder).guarantee.to_dict(),
+    }
+    emit(result, as_json=as_json)
+
+
 @app.command("show")
 def show_command(
     config: Annotated[Path, typer.Argument(help="A party.toml.")], as_json: JsonFlag = False

@@ -13,8 +13,9 @@ import json
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -38,6 +39,7 @@ _NAMES = """
 """
 # Of the custom calls only the one that changes how a share is held; `spu.reveal` is another.
 OBLIVIOUS = frozenset(_NAMES.split()) | {"custom_call @spu.prefer_a"}
+KEEP_DAYS = 30
 _OPERATION = re.compile(r"\bpphlo\.(custom_call @[\w.]+|[a-z0-9_]+)")
 _TYPES = frozenset({"secret", "version"})
 _SECRET_UPDATE = re.compile(r"pphlo\.dynamic_update_slice[^\n]*: \(([^\n]*)\) ->")
@@ -128,6 +130,8 @@ class Compiler:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        if folder is not None:
+            _prune(folder)
         self._known: dict[str, Compiled] = {}
         self.compiled = 0
 
@@ -164,10 +168,20 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _prune(folder: Path) -> None:
+    """Forget programs that nobody used for a month: every new version leaves its own behind."""
+    oldest = time.time() - KEEP_DAYS * 86400
+    for path in folder.glob("*"):
+        with suppress(OSError):  # another party may prune as well
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
 def _read(path: Path) -> Compiled | None:
     """A cached program, or None where there is none or it was damaged (then it is made again)."""
     try:
         plain: dict[str, Any] = json.loads(path.read_text())
+        path.touch()
         outputs = tuple((tuple(shape), str(dtype)) for shape, dtype in plain["outputs"])
         found = Compiled(plain["code"].encode(), outputs, bool(plain["many"]))
     except (OSError, ValueError, KeyError, TypeError):

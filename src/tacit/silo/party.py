@@ -34,6 +34,7 @@ from tacit.silo.plan import (
 )
 from tacit.silo.receipts import MODEL, RECEIPT, Receipt, receipt_from_dict, write_outcome
 from tacit.silo.supervisor import EngineProcess
+from tacit.silo.use import data_fingerprint
 from tacit.silo.wire import FrameSocket, Header
 
 # The programs that a plan may name, by import path: the one place where they are registered.
@@ -283,6 +284,9 @@ class Party:
         header, payload = self._report
         fields = {"party": self._config.name, "plan": plan.to_dict(), **header}
         initiator = self._config.rank == 0
+        if initiator and isinstance(self._data, OwnData):
+            # The model says where its shapelets lie in these series.
+            fields["info"] = {**header["info"], "own_series": data_fingerprint(self._data.X)}
         return Outcome(receipt=receipt_from_dict(fields), model=payload if initiator else None)
 
 
