@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from aeon.classification.base import BaseClassifier
@@ -28,7 +28,30 @@ _PLAIN_REASON = {
 }
 
 
-class FedSTClassifier(BaseClassifier):  # type: ignore[misc]  # aeon has no type information
+class _PartyClassifier(BaseClassifier):  # type: ignore[misc]  # aeon has no type information
+    """A classifier whose `fit` also takes the owner of each series.
+
+    aeon forbids a classifier to define `fit` itself; this base class hands the owners over.
+    """
+
+    def fit(self, X: Any, y: Any, party: Any = None) -> Any:
+        """Fit P0's model; `party` is the owner of each series, None for a stratified equal split.
+
+        Party 0 is the initiator, whose series the shapelets come from.
+        """
+        self._party = None if party is None else np.asarray(party)
+        try:
+            return super().fit(X, y)
+        finally:
+            self.__dict__.pop("_party", None)
+
+    def reset(self, keep: str | list[str] | None = None) -> Any:
+        """As in aeon, whose `fit` begins with it; the parties given to `fit` must survive it."""
+        names = [keep] if isinstance(keep, str) else list(keep or [])
+        return super().reset(keep=[*names, "_party"])
+
+
+class FedSTClassifier(_PartyClassifier):
     """Shapelet transform over the secret-shared series of several owners (FedST, Liang and Wang).
 
     Guarantee: `guarantee_`, an `MpcGuarantee` whose `opened` is the recorded list of everything
@@ -100,22 +123,6 @@ class FedSTClassifier(BaseClassifier):  # type: ignore[misc]  # aeon has no type
         self.random_state = random_state
         self.progress = progress
         super().__init__()
-
-    def fit(self, X: Any, y: Any, party: Any = None) -> FedSTClassifier:
-        """Fit P0's model; `party` is the owner of each series, None for a stratified equal split.
-
-        Party 0 is the initiator, whose series the shapelets come from.
-        """
-        self._party = None if party is None else np.asarray(party)
-        try:
-            return cast("FedSTClassifier", super().fit(X, y))
-        finally:
-            vars(self).pop("_party", None)
-
-    def reset(self, keep: str | list[str] | None = None) -> FedSTClassifier:
-        """As in aeon, whose `fit` begins with it; the parties given to `fit` must survive it."""
-        names = [keep] if isinstance(keep, str) else list(keep or [])
-        return cast("FedSTClassifier", super().reset(keep=[*names, "_party"]))
 
     def _fit(self, X: Floats, y: NDArray[Any]) -> FedSTClassifier:
         rng = np.random.default_rng(self.random_state)

@@ -89,10 +89,14 @@ def choose_shape(
 
 
 def thresholds_from(own_features: Ints, *, n_thresholds: int) -> Ints:
-    """P0's thresholds (K, n_thresholds): inner quantiles of its own features (K, M0)."""
-    ranks = np.linspace(0.0, 1.0, n_thresholds + 2)[1:-1]
-    quantiles = np.quantile(own_features, ranks, axis=1, method="lower").T
-    return np.ascontiguousarray(quantiles, dtype=np.int64)
+    """P0's thresholds (K, n_thresholds): inner quantiles of its own features (K, M0).
+
+    Interpolated: a threshold between two of P0's values suits other owners' values better than
+    one that lies exactly on a value of P0.
+    """
+    ranks = (np.arange(n_thresholds) + 0.5) / n_thresholds
+    quantiles = np.quantile(own_features, ranks, axis=1, method="hazen").T
+    return np.ascontiguousarray(np.floor(quantiles), dtype=np.int64)
 
 
 def row_weights(*, n_trees: int, n_rows: int, seed: int, bootstrap: bool) -> Ints:
