@@ -82,7 +82,7 @@ def read_bundle(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    little = np.ascontiguousarray(array)
+    little = np.asarray(array, order="C")
     little = little.astype(little.dtype.newbyteorder("<"), copy=False)
     if little.dtype not in _CODES:
         raise BundleError(f"the array {name!r} has type {array.dtype}, which a bundle cannot hold.")
