@@ -121,6 +121,17 @@ def test_a_foreign_certificate_is_named(tmp_path: Path) -> None:
         f.assert_refused("c", "certificate of 'c'", within=SLACK)
 
 
+def test_the_certificate_of_a_neighbour_does_not_pass_for_ones_own(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        home, neighbour = f.configs["c"].parent, f.configs["b"].parent
+        for name in ("party.key", "party.crt"):
+            shutil.copy(neighbour / name, home / name)
+        shutil.copy(home / "party.crt", home / "peers" / "c.crt")
+        f.start("a")
+        f.start("c")
+        f.assert_refused("a", "certificate", "party 'c'", within=SLACK)
+
+
 def test_another_plan_is_named_with_the_field(tmp_path: Path) -> None:
     with federation(tmp_path, k=3) as f:
         _replace_plan(f, "b", replace(f.terms, params={"k": 4}))
