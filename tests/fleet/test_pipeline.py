@@ -10,6 +10,7 @@ import pytest
 from tacit.data import load_dataset, split_clients
 from tacit.fleet.analyser import Analyser
 from tacit.fleet.config import make_plan
+from tacit.fleet.deploy import Wishes, new_run
 from tacit.fleet.learning import Learner, model_from_bytes, model_to_bytes
 from tacit.fleet.seal import Sealer, new_key, sealed_size
 from tacit.fleet.shuffler import Shuffler
@@ -140,3 +141,19 @@ def test_a_node_pays_over_all_rounds_what_the_plan_says(mechanism: str) -> None:
         assert sum(cost.epsilon for cost in costs) <= 8.0 + 1e-9
         assert sum(cost.delta for cost in costs) == pytest.approx(plan.delta)
         assert costs[0].epsilon > costs[1].epsilon > costs[2].epsilon > 0
+
+
+@pytest.mark.parametrize("n_min", [2, 20, 200])
+@pytest.mark.parametrize("rounds", [1, 7])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_a_plan_can_afford_all_of_its_rounds(n_min: int, rounds: int, epsilon: float) -> None:
+    wishes = Wishes(
+        n_nodes=n_min, rounds=rounds, epsilon=epsilon, delta=1e-5, n_min=n_min, n_kernels=8
+    )
+    fleet = new_run(load_dataset("ItalyPowerDemand"), wishes, public_key=bytes(32))
+    learner = Learner(fleet.plan)
+    for done in range(1, rounds + 1):
+        guarantee = learner.spent([n_min] * done)
+        assert guarantee is not None
+        assert guarantee.epsilon <= epsilon
+    assert guarantee.epsilon > 0.98 * epsilon, "and leaves little unused"

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
@@ -261,10 +263,11 @@ class Analyser:
         """Debit what this batch adds to the composed total; why the run must stop, or None."""
         if n == 0 or self._debited(batch):
             return None
-        old, new = self._total(self._counts()), self._total([*self._counts(), n])
+        spent, new = self._ledger.spent(), self._total([*self._counts(), n])
         added = DpGuarantee(
-            epsilon=max(new[0] - old[0], _LEAST),
-            delta=max(new[1] - self._ledger.spent().delta, 0.0),
+            # Against what the ledger holds, so that its sum never falls below the total.
+            epsilon=max(_difference_up(new[0], spent.epsilon), _LEAST),
+            delta=max(new[1] - spent.delta, 0.0),
             model="shuffle" if new[1] else "local",
             unit="client",
             assumptions=("an increment: the entries of a run add up to its composed total",),
@@ -296,6 +299,13 @@ class Analyser:
         write_atomic(self.folder / "checkpoint.npz", checkpoint.to_bytes(self.run))
         self._checkpoint = checkpoint
         self._inbox.unlink(missing_ok=True)
+
+
+def _difference_up(total: float, spent: float) -> float:
+    """total - spent, exactly where a float can hold it and otherwise the next float above."""
+    exact = Fraction(total) - Fraction(spent)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _split(messages: bytes, size: int) -> Iterator[bytes]:

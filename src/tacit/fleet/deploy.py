@@ -23,6 +23,7 @@ from tacit.fleet.flower_files import write_app
 from tacit.fleet.keys import Authority, node_identity, self_signed, write_atomic, write_secret
 from tacit.fleet.plan_file import FleetRun
 from tacit.fleet.seal import new_key
+from tacit.fleet.spending import composed_epsilon
 from tacit.fleet.tokens import new_secret, node_key
 
 if TYPE_CHECKING:
@@ -126,11 +127,21 @@ def new_run(data: Dataset, wishes: Wishes, *, public_key: bytes) -> FleetRun:
 
 
 def _with_short_epsilon(plan: FleetPlan) -> FleetPlan:
-    """Cut the local epsilon to six decimals, so that rounding cannot carry a sum past a budget."""
+    """Cut the local epsilon to six decimals, so that rounding cannot carry a sum past a budget.
+
+    Where shuffling gains too little to be claimed, it is an equal share of the total instead.
+    """
     if not isinstance(plan.settings, PrivUnitSettings):
         return plan
-    cut = math.floor(plan.settings.local_epsilon * (1.0 - 1e-9) / _STEP) * _STEP
-    return dataclasses.replace(plan, settings=PrivUnitSettings(local_epsilon=round(cut, 6)))
+    share, rounds = plan.epsilon / plan.client_rounds, [plan.n_min] * plan.client_rounds
+    cut = _cut(max(plan.settings.local_epsilon, share))
+    total, _ = composed_epsilon(rounds, local_epsilon=cut, delta=plan.delta)
+    local_epsilon = cut if total <= plan.epsilon else _cut(share)
+    return dataclasses.replace(plan, settings=PrivUnitSettings(local_epsilon=local_epsilon))
+
+
+def _cut(epsilon: float) -> float:
+    return round(math.floor(epsilon * (1.0 - 1e-9) / _STEP) * _STEP, 6)
 
 
 def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,15 @@ _COMMAND_SECONDS = 120.0
 _POLL_SECONDS = 0.3
 _LOOK_SECONDS = 20.0  # asking Flower for its run's state costs a second
 _CONNECTION = "fleet"
+_KEYS_AT_ONCE = 50
+# One process for many keys: starting Flower's command takes a second, registering a few
+# milliseconds.
+_REGISTER = """
+import sys
+from flwr.cli.app import app
+for key in sys.argv[2:]:
+    app(["supernode", "register", key, sys.argv[1], "--format", "json"], standalone_mode=False)
+"""
 
 
 def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict[str, Any]:
@@ -105,12 +115,36 @@ def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
     """Register every node's public key; the SuperLink's database remembers them."""
     done = config.state / "registered.txt"
     known = set(done.read_text().split()) if done.exists() else set()
-    for key in sorted(config.node_keys.glob("*.pub")):
-        if key.stem in known:
-            continue
-        _flwr(environment, "supernode", "register", str(key.resolve()), _CONNECTION)
-        known.add(key.stem)
+    new = [key for key in sorted(config.node_keys.glob("*.pub")) if key.stem not in known]
+    for start in range(0, len(new), _KEYS_AT_ONCE):
+        keys = new[start : start + _KEYS_AT_ONCE]
+        code = [sys.executable, "-c", _REGISTER, _CONNECTION]
+        out = _run([*code, *(str(key.resolve()) for key in keys)], environment)
+        answers = [*_json_objects(out.stdout), *({} for _ in keys)]
+        for key, answer in zip(keys, answers, strict=False):
+            _check_registered(key, answer, out)
+        known |= {key.stem for key in keys}
         write_atomic(done, "".join(f"{name}\n" for name in sorted(known)).encode())
+
+
+def _check_registered(
+    key: Path, answer: dict[str, Any], out: subprocess.CompletedProcess[str]
+) -> None:
+    said = str(answer.get("error-message") or out.stderr)
+    # Known already: a server that died after registering and before writing it down.
+    if not answer.get("success") and "already in use" not in said:
+        raise TacitError(f"Flower did not register {key}: {' '.join(said.split())}")
+
+
+def _json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """One JSON object after the other, as Flower's command prints them."""
+    decoder, place = json.JSONDecoder(), 0
+    while (place := text.find("{", place)) >= 0:
+        try:
+            found, place = decoder.raw_decode(text, place)
+        except json.JSONDecodeError:
+            return
+        yield found
 
 
 def _start_run(path: Path, config: ServerConfig, environment: dict[str, str]) -> str:
@@ -134,9 +168,18 @@ def _ended(environment: dict[str, str], run_id: str) -> str | None:
 
 def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
     """One command of Flower's own, answering in JSON."""
+    done = _run(["flwr", *arguments, "--format", "json"], environment)
+    answer = next(_json_objects(done.stdout), {})
+    if not answer.get("success"):
+        said = answer.get("error-message") or done.stderr or done.stdout
+        raise TacitError(f"Flower refused '{' '.join(arguments[:2])}': {' '.join(said.split())}")
+    return answer
+
+
+def _run(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
-            ["flwr", *arguments, "--format", "json"],
+        return subprocess.run(
+            arguments,
             env=environment,
             capture_output=True,
             text=True,
@@ -144,15 +187,7 @@ def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise TacitError(f"Flower did not answer '{' '.join(arguments[:2])}' in time.") from error
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except json.JSONDecodeError:
-        answer = {}
-    if not answer.get("success"):
-        said = answer.get("error-message") or done.stderr or done.stdout
-        raise TacitError(f"Flower refused '{' '.join(arguments[:2])}': {' '.join(said.split())}")
-    return answer
+        raise TacitError("Flower's SuperLink did not answer in time; see its log.") from error
 
 
 def _watch(
