@@ -91,6 +91,17 @@ def test_channel_epsilon_is_the_largest_log_ratio_and_never_below() -> None:
     assert channel_epsilon(np.array([[1.0, 0.0], [1.0, 0.0]])) < 1e-300  # an unused output
 
 
+@pytest.mark.parametrize("word", [0, 3, 4, 2**63, 2**64 - 1])
+def test_an_output_without_weight_is_never_released(word: int) -> None:
+    class Fixed:
+        def words(self, count: int) -> np.ndarray:
+            return np.full(count, word, dtype=np.uint64)
+
+    channel = np.array([[0.0, 0.5, 0.0, 0.5, 0.0]])
+    released = randomize_through_channel(np.zeros(3, dtype=int), channel=channel, source=Fixed())
+    assert set(released.tolist()) <= {1, 3}
+
+
 def test_weights_are_a_whole_row_and_keep_rare_outputs() -> None:
     weights = _channel_weights(np.array([[1.0, 1e-30], [1.0 - 2**-53, 2**-53]]))
     assert np.all(weights.sum(axis=1) == _ONE)

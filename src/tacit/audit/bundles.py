@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Pair = tuple[Any, Any]
 
-_MOST_PAIRS = 24
+_MOST_PAIRS = 8
 _PATCH_VALUES = 8  # coordinates of a published patch that are looked at: enough to tell
 
 
@@ -148,8 +148,10 @@ def _audited_published(
 def _symbol_pairs(head: Any) -> list[Pair]:
     """For each output the device labels most and least likely to give it: the worst of all."""
     most, least = head.channel.argmax(axis=0), head.channel.argmin(axis=0)
-    pairs = {(int(a), int(b)) for a, b in zip(most, least, strict=True) if a != b}
-    return sorted(pairs)[:_MOST_PAIRS] or [(0, len(head.channel) - 1)]
+    ratio = head.channel.max(axis=0) / np.maximum(head.channel.min(axis=0), 1e-300)
+    worst = np.argsort(-ratio)[:_MOST_PAIRS]
+    pairs = {(int(most[k]), int(least[k])) for k in worst if most[k] != least[k]}
+    return sorted(pairs) or [(0, len(head.channel) - 1)]
 
 
 def _vector_pairs(reached: Floats) -> list[Pair]:

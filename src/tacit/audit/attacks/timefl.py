@@ -71,7 +71,7 @@ def attack_timefl(
         rate=rate,
         chance=1.0 / n_clients,
         seconds=time.perf_counter() - started,
-        guarantee=published.guarantee,  # type: ignore[arg-type]  # published is Unprotected
+        guarantee=published.guarantee,
         sound=sound,
         details={
             "data": data,
