@@ -143,6 +143,16 @@ def engines_of(home: Path) -> list[int]:
     return found
 
 
+def processes_with(variable: str) -> list[int]:
+    """Ids of processes that have NAME=VALUE in their environment (Linux)."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if variable in (entry / "environ").read_text(errors="replace").split("\0"):
+                found.append(int(entry.name))
+    return found
+
+
 @contextmanager
 def federation(
     folder: Path,

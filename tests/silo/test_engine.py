@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silo_programs
-from silo_parties import environment, plan_of
+from silo_parties import environment, plan_of, processes_with
 from tacit.errors import TacitError
 from tacit.silo.compiler import Compiler, cache_key, check_oblivious
 from tacit.silo.federation import FederationResult, run_federation
@@ -181,11 +181,4 @@ def test_a_failed_run_leaves_no_process_behind(
     plan, inputs = plan_of("no_such_program", 3)
     with pytest.raises(TacitError, match="party '"):
         run_federation(plan, inputs, cache=tmp_path)
-    assert [p for p in Path("/proc").glob("[0-9]*") if mark in _environment_of(p)] == []
-
-
-def _environment_of(process: Path) -> str:
-    try:
-        return (process / "environ").read_text(errors="replace")
-    except OSError:
-        return ""
+    assert processes_with(mark) == []

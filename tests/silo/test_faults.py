@@ -13,13 +13,25 @@ import shutil
 import signal
 import socket
 import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from silo_parties import SHORT, Federation, engines_of, federation, own_series
+from silo_parties import (
+    SHORT,
+    Federation,
+    engines_of,
+    environment,
+    federation,
+    own_series,
+    processes_with,
+)
 from tacit.silo.config import load_config, split_address, write_folders
 from tacit.silo.keys import make_key_pair
 from tacit.silo.plan import Terms
@@ -194,3 +206,28 @@ def test_a_value_that_would_overflow_is_named_only_at_home(tmp_path: Path) -> No
             said = f.assert_refused(name, "party 'c'", within=SLACK)
             assert "8.09" not in said
         f.assert_refused("c", "8.09", "rescale", within=SLACK)
+
+
+def test_parties_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    mark = f"TACIT_TEST_MARK={tmp_path}"
+    code = (
+        "from silo_parties import plan_of\n"
+        "from tacit.silo.federation import run_federation\n"
+        "plan, inputs = plan_of('slow_program', 3)\n"
+        "run_federation(plan, inputs)\n"
+    )
+    variables = {**environment(), **dict([mark.split("=", 1)]), "TMPDIR": str(tmp_path)}
+    parent = subprocess.Popen([sys.executable, "-c", code], env=variables)
+    try:
+        _wait_until(lambda: list(tmp_path.glob("tacit-silo-*/parties/*/working")))
+    finally:
+        parent.kill()
+        parent.wait()
+    _wait_until(lambda: processes_with(mark) == [])
+
+
+def _wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SLACK
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
