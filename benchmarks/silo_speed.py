@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -76,6 +77,7 @@ def run(
         counts=tuple(len(own.X) for own in inputs),
         params=settings_from(chosen).to_params(),
     )
+    before = cpu_of_children()
     outcome = run_federation(plan, inputs, cache=cache)
     info = outcome.info
     record = {
@@ -91,9 +93,18 @@ def run(
         "bytes_sent_by_party": [receipt.bytes_sent for receipt in outcome.receipts],
         "messages": info["messages"],
         "wall_seconds": round(outcome.seconds, 3),
+        # Of all parties, from start to end, imports and compiling included; unlike wall time it
+        # hardly depends on what else the machine does.
+        "cpu_seconds": round(cpu_of_children() - before, 2),
         "opened": list(outcome.receipts[0].guarantee.opened),
     }
     return outcome, record, inputs
+
+
+def cpu_of_children() -> float:
+    """Processor seconds of all finished child processes so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def same_shapelets(outcome: FederationResult, record: dict[str, Any], inputs: Any) -> str:
@@ -216,7 +227,7 @@ def save(out: Path, record: dict[str, Any]) -> None:
         f"{record['part']:8} {record['variant']:13} M={record['M']} N={record['N']} "
         f"n={record['n']} candidates={record['candidates']}: search {record['seconds']:.1f} s, "
         f"{sent:.0f} MB sent by P0, {record['messages']['search']} messages; stages "
-        f"{record['stage_seconds']}; equal to plaintext "
+        f"{record['stage_seconds']}, {record['cpu_seconds']} CPU s; equal to plaintext "
         f"{record.get('equal_to_plaintext', '-')}, float64 {record.get('equal_to_float64', '-')}; "
         f"faster than basic {record.get('times_faster_than_basic', '-')}",
         flush=True,
