@@ -121,9 +121,10 @@ def release_command(
     if ledger is None:
         made, spent = device.release(series), None
     else:
-        budget = device.guarantee.epsilon if per_series is None else per_series
-        fresh = {} if ledger.exists() else {"per_subject_epsilon": budget}
-        with Ledger.open(ledger, **fresh) as account:
+        # A new ledger allows each series one release; an existing one keeps its budgets.
+        once = None if ledger.exists() else device.guarantee.epsilon
+        limit = once if per_series is None else per_series
+        with Ledger.open(ledger, per_subject_epsilon=limit) as account:
             made = device.release(series, ledger=account)
             spent = account.spent().to_dict()
     made.save(out)
