@@ -160,7 +160,7 @@ def part_gain(cache: Path, out: Path) -> None:
     save(out, {"part": "gain", "variant": "+dot+sorting", "state": "first run", **record})
 
 
-def part_ratio(cache: Path, out: Path, *, candidates: int = 8) -> None:
+def part_ratio(cache: Path, out: Path, *, candidates: int = 6) -> None:
     """All variants on the same few candidates of length 0.6 N; the second run of each counts."""
     found = {}
     for variant, params in VARIANTS.items():

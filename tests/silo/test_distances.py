@@ -71,6 +71,18 @@ def test_cap_and_shift_bound_every_distance() -> None:
     assert (spike == rescale.cap >> rescale.shift).all()
 
 
+def test_a_cap_that_does_not_bind_is_never_reached() -> None:
+    wide = choose_encoding(series_length=64, normalise=True)
+    # Opposite spikes, the farthest two series that have the energy of their length.
+    far = encode(np.eye(64)[[5, 5]] * [[1.0], [-1.0]], wide)
+    for length in (5, 64):
+        rescale = rescale_for(length, wide)
+        assert not rescale.binding
+        raw, _ = best_windows(far[1:], far[:1, 5 : 5 + length] if length < 64 else far[:1])
+        assert raw[0, 0] <= rescale.cap
+    assert rescale_for(3, wide).binding
+
+
 def test_raw_series_use_their_bound() -> None:
     raw = choose_encoding(series_length=N, normalise=False, value_bound=3.0)
     ends = encode(np.array([np.full(N, 3.0), np.full(N, -3.0)]), raw)

@@ -4,9 +4,9 @@ Three routes give the same integers, bit for bit: a convolution over shares with
 |s - t|^2 = sum s^2 + sum t^2 - 2 sum s t (Eq. 4 with its sign corrected), the elementwise route of
 the basic protocol, and one owner's plaintext.
 
-After the minimum a distance is capped and shifted to `DISTANCE_BITS` bits. The cap enters the
-minimum as one more window; it is 4 * energy, or 64 per value for z-normalised short windows (a
-mean difference of 8 standard deviations), which keeps the resolution of short shapelets.
+After the minimum a distance is shifted to `DISTANCE_BITS` bits. No distance exceeds 4 * energy; for
+z-normalised windows so short that 64 per value (a mean difference of 8 standard deviations) is less
+than that, distances are capped there, by one more comparison, for the sake of resolution.
 """
 
 from __future__ import annotations
@@ -30,26 +30,33 @@ CAP_PER_VALUE = 64.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
-    """The public cap of a raw distance and the shift after it, for one length."""
+    """The public cap of a raw distance and the shift after it, for one length.
+
+    `binding` is False where no distance can exceed the cap, so that nothing need be compared.
+    """
 
     cap: int
     shift: int
+    binding: bool
 
     @property
     def static(self) -> dict[str, int]:
         """As the static arguments of the functions below."""
-        return {"cap": self.cap, "shift": self.shift}
+        return {"cap": self.cap if self.binding else 0, "shift": self.shift}
 
 
 def rescale_for(length: int, encoding: Encoding, *, bits: int = DISTANCE_BITS) -> Rescale:
     """Cap and shift such that every distance of this length ends below 2**bits."""
-    largest = 4.0 * encoding.energy
-    if encoding.normalise:
-        largest = min(largest, CAP_PER_VALUE * length)
-    else:
-        largest = min(largest, 4.0 * length * encoding.value_bound**2)
+    # Encoding rounds every value by at most one half.
+    slack: float = (1.0 + 2.0 ** -(encoding.fraction_bits + 1)) ** 2
+    largest = 4.0 * encoding.energy * slack
+    if not encoding.normalise:
+        largest = length * (2.0 * encoding.value_bound + 2.0**-encoding.fraction_bits) ** 2
+    binding = encoding.normalise and CAP_PER_VALUE * length < largest
+    if binding:
+        largest = CAP_PER_VALUE * length
     cap = math.ceil(largest * 4.0**encoding.fraction_bits)
-    return Rescale(cap=cap, shift=max(0, cap.bit_length() - bits))
+    return Rescale(cap=cap, shift=max(0, cap.bit_length() - bits), binding=binding)
 
 
 def unit_of(length: int, encoding: Encoding) -> float:
@@ -109,7 +116,8 @@ def _rescaled_minimum(raw: Array, *, cap: int, shift: int) -> Array:
     import jax.numpy as jnp
 
     smallest = jnp.min(raw, axis=1) if raw.shape[1] > 1 else raw[:, 0]
-    return jnp.right_shift(jnp.minimum(smallest, cap), shift).T
+    smallest = jnp.minimum(smallest, cap) if cap else smallest
+    return jnp.right_shift(smallest, shift).T
 
 
 def own_distances(encoded: Ints, shapelets: Ints, rescale: Rescale) -> Ints:
