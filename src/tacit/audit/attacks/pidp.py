@@ -184,12 +184,13 @@ def attack_pidp(
     check_at_least(length, 3, name="length")
     check_at_least(runs, 1, name="runs")
     started = time.perf_counter()
+    series = load_dataset(data).X_train[:, 0]
     dimensions = [2, 3, length // 2, length, length + 1, length + 5]
     rows, total = [], len(dimensions) * runs
     hits = leaks = done = 0
     example: dict[str, list[float]] = {}
     for d in dimensions:
-        shapelets = _shapelets(data, length, runs, seed + d)
+        shapelets = _shapelets(series, length, runs, seed + d)
         tick = time.perf_counter()
         exact = 0
         for run, x in enumerate(shapelets):
@@ -231,8 +232,8 @@ def attack_pidp(
     )
 
 
-def _shapelets(data: str, length: int, count: int, seed: int) -> list[Vector]:
-    X = load_dataset(data).X_train[:, 0]
+def _shapelets(X: NDArray[np.float64], length: int, count: int, seed: int) -> list[Vector]:
+    """Pieces of random series, z-scored; a shorter series is repeated."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(count):
