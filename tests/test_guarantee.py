@@ -112,3 +112,7 @@ def test_rounding_never_goes_down(value: float, digits: int) -> None:
 
 def test_the_sentence_rounds_epsilon_up() -> None:
     assert "1.0001 " in dataclasses.replace(LOCAL, epsilon=1.00001).sentence
+
+
+def test_a_number_that_is_short_already_stays_as_it_is() -> None:
+    assert [round_up(value) for value in (0.1, 0.3, 1.1, 8.0)] == [0.1, 0.3, 1.1, 8.0]

@@ -28,10 +28,15 @@ _FROM_WHOM = {
 
 
 def round_up(value: float, *, digits: int = 4) -> float:
-    """Round to `digits` decimals, never downwards: for every epsilon shown to a person."""
+    """Round to `digits` decimals, never downwards: for every epsilon shown to a person.
+
+    A float counts as the number that it is written as: 0.1 stays 0.1.
+    """
     if not math.isfinite(value):
         return value
-    return float(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_CEILING))
+    return float(
+        Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_CEILING)
+    )
 
 
 class _Jsonable:
