@@ -174,12 +174,23 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"))
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    names = asked.only or chosen_sets(asked.sets)
-    table: list[dict[str, float]] = []
-    for name in names:
-        secure = name in asked.secure
-        table.append(one_set(name, seed=asked.seed, secure=secure, out=asked.out))
-        print(json.dumps(summary(table)), flush=True)
+    table = recorded(asked.out, seed=asked.seed)
+    for name in asked.only or chosen_sets(asked.sets):
+        if name not in table:
+            secure = name in asked.secure
+            table[name] = one_set(name, seed=asked.seed, secure=secure, out=asked.out)
+    print(json.dumps(summary(list(table.values())), indent=1))
+
+
+def recorded(out: Path, *, seed: int) -> dict[str, dict[str, float]]:
+    """Sets of which every method is already in the results: a stopped run goes on from there."""
+    path = out / "silo_accuracy.jsonl"
+    found: dict[str, dict[str, float]] = {}
+    for text in path.read_text().splitlines() if path.exists() else ():
+        line = json.loads(text)
+        if line["seed"] == seed:
+            found.setdefault(line["data"], {})[line["method"]] = line["accuracy"]
+    return {name: row for name, row in found.items() if set(row) == set(METHODS)}
 
 
 if __name__ == "__main__":

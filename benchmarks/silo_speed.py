@@ -160,24 +160,29 @@ def part_gain(cache: Path, out: Path) -> None:
     save(out, {"part": "gain", "variant": "+dot+sorting", "state": "first run", **record})
 
 
-def part_ratio(cache: Path, out: Path, *, candidates: int = 6) -> None:
-    """All variants on the same few candidates of length 0.6 N; the second run of each counts."""
-    found = {}
+def part_ratio(cache: Path, out: Path) -> None:
+    """All variants on candidates of length 0.6 N, in seconds per candidate, compiling included.
+
+    Time is linear in the candidates; the slow variants get few of them, the two accelerated ones
+    enough to fill their batches.
+    """
+    basic = None
     for variant, params in VARIANTS.items():
-        runs = 1 if params["distance"] == "elementwise" else 2
-        for _ in range(runs):
-            _, record, _ = run(
-                m=512,
-                n=100,
-                parties=3,
-                candidates=candidates,
-                cache=cache,
-                n_shapelets=2,
-                **(params | SEARCH_ONLY | {"lengths": [60]}),
-            )
-        found[variant] = record["seconds"]
-        record["times_faster_than_basic"] = round(found["basic"] / record["seconds"], 1)
-        save(out, {"part": "ratio", "variant": variant, "runs": runs, **record})
+        fast = variant in ("+dot+sorting", "+dot+F")
+        candidates = 96 if fast else 6
+        _, record, _ = run(
+            m=512,
+            n=100,
+            parties=3,
+            candidates=candidates,
+            cache=cache,
+            n_shapelets=2,
+            **(params | SEARCH_ONLY | {"lengths": [60]}),
+        )
+        record["seconds_per_candidate"] = each = round(record["seconds"] / candidates, 4)
+        basic = basic or each
+        record["times_faster_than_basic"] = round(basic / each, 1)
+        save(out, {"part": "ratio", "variant": variant, **record})
 
 
 def part_growth(cache: Path, out: Path) -> None:
