@@ -26,6 +26,7 @@ _START_SECONDS = 60.0
 _COMMAND_SECONDS = 120.0
 _POLL_SECONDS = 0.3
 _LOOK_SECONDS = 20.0  # asking Flower for its run's state costs a second
+_FINISH_SECONDS = 15.0
 _CONNECTION = "fleet"
 _KEYS_AT_ONCE = 50
 # One process for many keys: starting Flower's command takes a second, registering a few
@@ -57,7 +58,9 @@ def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict
     with _superlink(config, environment) as superlink:
         _register_nodes(config, environment)
         run_id = _start_run(path, config, environment)
-        return _watch(config, fleet, superlink, progress, lambda: _ended(environment, run_id))
+        status = _watch(config, fleet, superlink, progress, lambda: _ended(environment, run_id))
+        _let_finish(lambda: _ended(environment, run_id))
+        return status
 
 
 @contextlib.contextmanager
@@ -188,6 +191,13 @@ def _run(arguments: list[str], environment: dict[str, str]) -> subprocess.Comple
         )
     except subprocess.TimeoutExpired as error:
         raise TacitError("Flower's SuperLink did not answer in time; see its log.") from error
+
+
+def _let_finish(ended: Callable[[], str | None]) -> None:
+    """Give Flower's own process time to see the end; stopped earlier it would outlive us."""
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while ended() is None and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
 
 
 def _watch(
