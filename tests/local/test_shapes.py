@@ -22,7 +22,7 @@ def head() -> ShapesHead:
 
 def test_the_allocation_sums_to_the_budget() -> None:
     for classifier in (trained("shapes"), trained_multivariate("shapes")[0]):
-        allocation = classifier.allocation_
+        allocation = classifier.allocation()
         assert allocation.epsilon.sum() <= classifier.epsilon
         assert allocation.epsilon.sum() == pytest.approx(classifier.epsilon)
         kept = allocation.epsilon > 0.0
@@ -32,7 +32,7 @@ def test_the_allocation_sums_to_the_budget() -> None:
 
 def test_the_allocation_covers_every_channel_and_step() -> None:
     classifier, X = trained_multivariate("shapes")
-    allocation = classifier.allocation_
+    allocation = classifier.allocation()
     assert allocation.epsilon.shape == (3, len(allocation.starts))
     covered = {
         step for start in allocation.starts for step in range(start, start + allocation.length)
@@ -76,4 +76,4 @@ def test_an_allocation_above_the_budget_cannot_be_made() -> None:
 
 def test_other_releases_have_no_allocation() -> None:
     with pytest.raises(TacitError, match="use 'shapes'"):
-        _ = trained("label").allocation_
+        trained("label").allocation()

@@ -161,8 +161,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self._check_is_fitted()
         return self._sound_model().posterior(release)
 
-    @property
-    def allocation_(self) -> Allocation:
+    def allocation(self) -> Allocation:
         """The public budget per patch of a `shapes` model, for the picture."""
         head = self._sound_model().head
         if not isinstance(head, ShapesHead):

@@ -1,0 +1,133 @@
+"""`tacit train softshape`, `release`, `classify` and `serve` from end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command import assert_refused, tacit
+from tacit.cli import local
+from tacit.ledger import Ledger
+
+Capture = pytest.CaptureFixture[str]
+QUICK = ("--data", "ItalyPowerDemand", "--encoder", "kernels")
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from local_problems import trained
+
+    folder = tmp_path_factory.mktemp("bundle")
+    trained("label").save(folder)
+    return folder
+
+
+def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Path) -> None:
+    found = tacit(
+        capsys, "train", "softshape", *QUICK, "--epsilon", 2, "--seed", 3, "--out",
+        tmp_path / "b", "--json",
+    )  # fmt: skip
+    assert found.code == 0
+    result = found.json
+    assert {"accuracy", "guarantee", "train_seconds", "seed", "ceiling"} <= set(result)
+    assert result["seed"] == 3
+    assert result["guarantee"]["epsilon"] == 2.0
+    assert result["accuracy"] > 0.7
+    assert (tmp_path / "b" / "model.tacit").exists()
+
+
+def test_train_published_reports_leakage_and_no_guarantee(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tacit(
+        capsys, "train", "softshape", "--data", "ItalyPowerDemand", "--mode", "published", "--json"
+    )
+    result = found.json
+    assert result["guarantee"]["kind"] == "unprotected"
+    assert result["nominal_epsilon"] == 1.0
+    assert set(result["leakage"]) == {
+        "claimed_total", "empirical_sensitivity", "realised_loss_median", "reidentification"
+    }  # fmt: skip
+
+
+def test_release_debits_and_classify_answers(capsys: Capture, bundle: Path, tmp_path: Path) -> None:
+    out, db = tmp_path / "releases.json", tmp_path / "ledger.db"
+    made = tacit(
+        capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", out, "--ledger", db,
+        "--json",
+    ).json  # fmt: skip
+    assert made["count"] == 1029
+    assert made["spent"]["epsilon"] == pytest.approx(2.0 * 1029)
+    labels = tacit(capsys, "classify", bundle, "--releases", out, "--json").json["labels"]
+    assert len(labels) == 1029
+    again = tacit(
+        capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", tmp_path / "again.json",
+        "--ledger", db,
+    )  # fmt: skip
+    assert_refused(again, "nothing was released")
+    assert not (tmp_path / "again.json").exists()
+    with Ledger.open(db) as ledger:
+        assert ledger.spent().epsilon == pytest.approx(2.0 * 1029)
+
+
+def test_a_bad_place_for_releases_debits_nothing(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    db = tmp_path / "ledger.db"
+    (tmp_path / "there.json").write_text("{}")
+    for out in (tmp_path / "there.json", tmp_path / "no" / "folder.json"):
+        refused = tacit(
+            capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", out, "--ledger", db
+        )
+        assert_refused(refused)
+    assert not db.exists()
+
+
+def test_series_of_another_shape_debit_nothing(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    db = tmp_path / "ledger.db"
+    refused = tacit(
+        capsys, "release", bundle, "--data", "GunPoint", "--out", tmp_path / "r.json",
+        "--ledger", db,
+    )  # fmt: skip
+    assert_refused(refused, "150 steps", "24")
+    with Ledger.open(db) as ledger:
+        assert ledger.spent().epsilon == 0.0
+
+
+def test_damaged_bundles_and_releases_are_refused(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.tacit"
+    broken.write_bytes((bundle / "model.tacit").read_bytes()[:-5])
+    assert_refused(tacit(capsys, "classify", broken, "--releases", "x"), "truncated")
+    assert_refused(tacit(capsys, "classify", bundle, "--releases", tmp_path / "no"), "cannot read")
+    (tmp_path / "text").write_text("hello")
+    assert_refused(tacit(capsys, "classify", bundle, "--releases", tmp_path / "text"), "JSON")
+    assert_refused(tacit(capsys, "serve", tmp_path / "nothing"), "cannot read")
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf"])
+def test_bad_epsilon_is_refused(capsys: Capture, epsilon: str) -> None:
+    assert_refused(tacit(capsys, "train", "softshape", *QUICK, "--epsilon", epsilon), "epsilon")
+
+
+@pytest.mark.parametrize("option", ["--mode", "--release", "--encoder", "--channel"])
+def test_unknown_choices_are_refused(capsys: Capture, option: str) -> None:
+    refused = tacit(capsys, "train", "softshape", "--data", "ItalyPowerDemand", option, "other")
+    assert_refused(refused, option.removeprefix("--"), "'other'")
+
+
+def test_serve_hands_the_model_to_the_service(
+    capsys: Capture, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tacit.local.service as service
+
+    seen = {}
+    monkeypatch.setattr(service, "serve", lambda model, **where: seen.update(where, model=model))
+    found = tacit(capsys, "serve", bundle, "--port", 9123, "--json")
+    assert found.json["guarantee"]["epsilon"] == 2.0
+    assert (seen["host"], seen["port"]) == ("127.0.0.1", 9123)
+    assert seen["model"].identity == local.load_bundle(bundle).identity
