@@ -23,8 +23,13 @@ def blocks(page: Path, language: str) -> list[str]:
     return [body for skipped, kind, body in found if kind == language and not skipped]
 
 
-def with_blocks(language: str) -> list[Path]:
-    return [page for page in PAGES if blocks(page, language)]
+def with_blocks(language: str) -> list[object]:
+    """The pages that have such blocks; those of the silo family need its extra."""
+    return [
+        pytest.param(page, marks=[pytest.mark.silo] if page.name.startswith("silo") else [])
+        for page in PAGES
+        if blocks(page, language)
+    ]
 
 
 @pytest.fixture(autouse=True)

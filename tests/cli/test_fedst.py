@@ -8,6 +8,8 @@ import pytest
 
 from command import assert_refused, tacit
 
+pytestmark = pytest.mark.silo
+
 SMALL = ("--candidates", 15, "--shapelets", 5, "--trees", 3, "--depth", 2)
 
 
