@@ -3,8 +3,8 @@
     python benchmarks/fleet_sound.py [--seeds 3] [--out results/fleet_sound.jsonl]
 
 iid is the split of the paper; subject tests on persons who hold no client. FedAvg to convergence
-runs beside on the same split, features and seed. Nothing is chosen by test accuracy: the training
-settings are public constants fitted on WISDM and HHAR. Each run is that of `tacit train timefl`
+runs beside on the same split, features and seed. The training settings are
+public constants fitted on WISDM and HHAR (docs/fleet.md). Each run is that of `tacit train timefl`
 with the same options; only the features, which are public and fixed, are computed once for all.
 One line per run is appended; the summary gives means over seeds and the distance to FedAvg.
 """

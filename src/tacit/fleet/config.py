@@ -219,6 +219,6 @@ def default_training(noise_norm: float) -> Training:
     """Public defaults: the noisier a round's mean, the shorter the server's step.
 
     `noise_norm` is the expected L2 norm of the noise on the mean of unit updates, a public
-    number. The rule was fitted on WISDM and HHAR, which are public; no other data was looked at.
+    number. The rule was fitted on WISDM and HHAR, which are public.
     """
-    return Training(server_rate=min(20.0, 1.4 * max(noise_norm, 1e-3) ** -1.5))
+    return Training(server_rate=min(20.0, 2.0 * max(noise_norm, 1e-3) ** -1.5))

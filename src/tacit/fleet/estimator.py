@@ -24,18 +24,23 @@ _ROUNDS = 80
 
 
 class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
-    """aeon's `fit` with an owner per series; aeon asks estimators to leave `fit` to their base."""
+    """A classifier whose `fit` also takes the owner of every series.
 
-    def fit(self, X: Any, y: Any, client: Any = None) -> _ClientClassifier:
+    aeon forbids a classifier to define `fit` itself; this base class hands the owners over.
+    """
+
+    def fit(self, X: Any, y: Any, client: Any = None) -> Any:
         """Train; `client` names the owner of every series, by default dealt out at random."""
-        X, y, single_class = self._fit_setup(X, y)
-        if not single_class:
-            self._fit(X, y, client)
-        self.is_fitted = True
-        return self
+        self._client = client
+        try:
+            return super().fit(X, y)
+        finally:
+            self.__dict__.pop("_client", None)
 
-    def _fit(self, X: Floats, y: NDArray[Any], client: Any = None) -> _ClientClassifier:
-        raise NotImplementedError
+    def reset(self, keep: str | list[str] | None = None) -> Any:
+        """As in aeon, whose `fit` begins with it; the owners given to `fit` must survive it."""
+        names = [keep] if isinstance(keep, str) else list(keep or [])
+        return super().reset(keep=[*names, "_client"])
 
 
 class DPTimeFLClassifier(_ClientClassifier):
@@ -108,7 +113,8 @@ class DPTimeFLClassifier(_ClientClassifier):
         self._source: NoiseSource = SYSTEM_NOISE
         super().__init__()
 
-    def _fit(self, X: Floats, y: NDArray[Any], client: Any = None) -> DPTimeFLClassifier:
+    def _fit(self, X: Floats, y: NDArray[Any]) -> DPTimeFLClassifier:
+        client = self.__dict__.get("_client")
         X = as_cube(X)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
