@@ -16,7 +16,7 @@ from tacit.audit import audit, build
     ("name", "trials", "twin"),
     [
         ("fleet-privunit", 1_000_000, 1.0 / 0.9),
-        ("fleet-distributed", 200_000, 1.5),
+        ("fleet-distributed", 200_000, 2.0),
         ("shuffled-krr", 1_000_000, 2.0),
     ],
 )
