@@ -21,6 +21,7 @@ import numpy as np
 from scipy import stats
 
 from tacit._version import VERSION
+from tacit.arena.record import commit, versions
 from tacit.data import Dataset, load_dataset, split_parties
 from tacit.data.load import known_names
 from tacit.silo.candidates import choose_encoding, encode
@@ -147,6 +148,8 @@ def one_set(name: str, *, seed: int, secure: bool, out: Path) -> dict[str, float
             "classifier": "forest of 40",
             "seconds": round(time.monotonic() - start, 2),
             "version": VERSION,
+            "versions": versions(),
+            "commit": commit(),
         }
         with (out / "silo_accuracy.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -155,16 +158,25 @@ def one_set(name: str, *, seed: int, secure: bool, out: Path) -> dict[str, float
 
 
 def summary(table: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Means, and one-sided Wilcoxon tests of FedST against the others."""
+    """Means; FedST minus each other method with a 95 % interval, and one-sided Wilcoxon tests."""
     means = {m: round(float(np.mean([row[m] for row in table])), 4) for m in METHODS}
     fed = np.array([row["FedST-F"] for row in table])
-    tests = {}
+    gaps, tests = {}, {}
     for other in METHODS:
         gap = fed - np.array([row[other] for row in table])
         if other == "FedST-F" or not gap.any():
             continue
+        half = stats.t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
+        gaps[f"FedST-F - {other}"] = [
+            round(float(v), 4) for v in (gap.mean(), gap.mean() - half, gap.mean() + half)
+        ]
         tests[f"FedST-F > {other}"] = float(stats.wilcoxon(gap, alternative="greater").pvalue)
-    return {"sets": len(table), "means": means, "wilcoxon_p": tests}
+    return {
+        "sets": len(table),
+        "means": means,
+        "mean_gap_and_95_percent_interval": gaps,
+        "wilcoxon_p": tests,
+    }
 
 
 def main() -> None:
@@ -186,12 +198,15 @@ def main() -> None:
 
 
 def recorded(out: Path, *, seed: int) -> dict[str, dict[str, float]]:
-    """Sets of which every method is already in the results: a stopped run goes on from there."""
+    """Sets of which every method was already recorded by committed code: a run goes on from there.
+
+    Every method: plaintext and secure runs of one set are equal, so the engine does not matter.
+    """
     path = out / "silo_accuracy.jsonl"
     found: dict[str, dict[str, float]] = {}
     for text in path.read_text().splitlines() if path.exists() else ():
         line = json.loads(text)
-        if line["seed"] == seed:
+        if line["seed"] == seed and "-dirty" not in line.get("commit", "-dirty"):
             found.setdefault(line["data"], {})[line["method"]] = line["accuracy"]
     return {name: row for name, row in found.items() if set(row) == set(METHODS)}
 
