@@ -7,10 +7,11 @@ from scipy import stats
 from contract import toy_problem
 from tacit.arena.deep_rivals import DeepRival
 from tacit.arena.methods import method_named, method_names
-from tacit.arena.rivals import RIVALS, noised, z_score
+from tacit.arena.rivals import CLIP, RIVALS, noised, z_score
 from tacit.arena.task import Task
-from tacit.data import Dataset
+from tacit.data import Dataset, load_dataset
 from tacit.errors import TacitError
+from tacit.guarantee import DpGuarantee
 
 FALSE_ALARM = 1e-6
 
@@ -29,8 +30,8 @@ def toy_data() -> Dataset:
 
 SMALL = {
     "arsenal": {"n_estimators": 2, "n_kernels": 50},
-    "fcn": {"n_epochs": 30},
-    "inceptiontime": {"n_epochs": 20, "n_members": 1},
+    "fcn": {"n_updates": 60},
+    "inceptiontime": {"n_updates": 60, "n_members": 1},
     "multirocket-hydra": {},
     "rocket": {"n_kernels": 100},
     "tsf": {"n_estimators": 20},
@@ -57,13 +58,50 @@ def test_input_noise_has_the_papers_scale_at_every_step() -> None:
     np.testing.assert_array_equal(noised(data, epsilon=None).X_test, z_score(data.X_test))
 
 
+def test_a_total_epsilon_covers_the_replacement_of_a_whole_series() -> None:
+    """Noise of scale 2 CLIP T / epsilon, told from one that is 5 % too small."""
+    data = toy_data()
+    epsilon, steps = 2.0, data.X_train.shape[2]
+    clipped = np.clip(z_score(data.X_train), -CLIP, CLIP)
+    noise = np.concatenate(
+        [(noised(data, epsilon=epsilon, total=True).X_train - clipped).ravel() for _ in range(400)]
+    )
+    scale = 2 * CLIP * steps / epsilon
+    assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(noise, stats.laplace(scale=0.95 * scale).cdf).pvalue < FALSE_ALARM
+    task = Task(suite="t", method="1-nn", data="toy", epsilon=epsilon, options=(("total", True),))
+    guarantee = method_named("1-nn")(task, data).guarantee
+    assert isinstance(guarantee, DpGuarantee)
+    assert (guarantee.epsilon, guarantee.model, guarantee.unit) == (epsilon, "local", "series")
+    twice = Task(
+        suite="t",
+        method="1-nn",
+        data="toy",
+        epsilon=epsilon,
+        options=(("total", True), ("views", 2)),
+    )
+    with pytest.raises(TacitError, match="views = 1"):
+        method_named("1-nn")(twice, data)
+
+
+def test_the_twin_gives_the_scopes_in_seconds() -> None:
+    data = load_dataset("ItalyPowerDemand")
+    found = {}
+    for scope in ("federated", "local"):
+        options = {"engine": "twin", "scope": scope, "n_candidates": 20, "n_shapelets": 5}
+        task = Task(suite="t", method="fedst", data="x", options=tuple(sorted(options.items())))
+        found[scope] = method_named("fedst")(task, data)
+    assert all(outcome.accuracy > 0.8 for outcome in found.values())
+    assert all(outcome.guarantee.kind == "unprotected" for outcome in found.values())
+
+
 def test_a_constant_series_becomes_zero() -> None:
     assert not np.any(z_score(np.full((1, 1, 9), 3.0)))
 
 
 def test_a_deep_rival_repeats_with_its_seed() -> None:
     data = toy_data()
-    made = [DeepRival("fcn", seed=3, n_epochs=3).fit(data.X_train, data.y_train) for _ in range(2)]
+    made = [DeepRival("fcn", seed=3, n_updates=5).fit(data.X_train, data.y_train) for _ in range(2)]
     first, second = (m.members_[0].state_dict() for m in made)
     assert all(np.array_equal(first[key], second[key]) for key in first)
     with pytest.raises(TacitError, match="unknown network"):

@@ -76,7 +76,9 @@ def test_a_failed_task_is_recorded_and_not_retried(tmp_path: Path) -> None:
 @pytest.mark.timeout(90)
 def test_a_killed_worker_costs_one_task_and_says_so(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    slow = Task(suite="t", method="inceptiontime", data="GunPoint", options=(("n_epochs", 100000),))
+    slow = Task(
+        suite="t", method="inceptiontime", data="GunPoint", options=(("n_updates", 1000000),)
+    )
     killed: list[int] = []
 
     def kill_the_slow_one(done: int, total: int, text: str) -> None:

@@ -50,19 +50,10 @@ def method_named(name: str) -> Method:
 
 
 def _methods() -> dict[str, Method]:
+    from tacit.arena.families import FAMILIES
     from tacit.arena.rivals import RIVALS, run_rival
 
-    own: dict[str, Method] = {
-        "majority": _majority,
-        "ceiling": _ceiling,
-        "softshape-published": _softshape_published,
-        "softshape-label": _softshape_sound,
-        "softshape-vector": _softshape_sound,
-        "softshape-shapes": _softshape_sound,
-        "fedst": _fedst,
-        "timefl": _timefl,
-    }
-    return {**dict.fromkeys(RIVALS, run_rival), **own}
+    return {**dict.fromkeys(RIVALS, run_rival), **FAMILIES}
 
 
 def measure(classifier: Any, data: Dataset, *, guarantee: Guarantee | None = None) -> Outcome:
@@ -81,90 +72,4 @@ def measure(classifier: Any, data: Dataset, *, guarantee: Guarantee | None = Non
         guarantee=guarantee or classifier.guarantee_,
         leakage=leakage,
         details=details,
-    )
-
-
-def _budget(task: Task) -> float:
-    if task.epsilon is None:
-        raise TacitError(f"{task.method} has no variant without noise; give an epsilon.")
-    return task.epsilon
-
-
-def _majority(task: Task, data: Dataset) -> Outcome:
-    from tacit.guarantee import Unprotected
-
-    labels, counts = np.unique(data.y_train, return_counts=True)
-    accuracy = float(np.mean(data.y_test == labels[counts.argmax()]))
-    return Outcome(
-        accuracy=accuracy, guarantee=Unprotected(reason="one constant, learned from training data")
-    )
-
-
-def _ceiling(task: Task, data: Dataset) -> Outcome:
-    """The most that any release of this total epsilon can reach, with a perfect classifier."""
-    from tacit.guarantee import DpGuarantee
-    from tacit.local import accuracy_ceiling
-
-    epsilon = _budget(task)
-    _, counts = np.unique(data.y_test, return_counts=True)
-    return Outcome(
-        accuracy=accuracy_ceiling(counts / counts.sum(), epsilon=epsilon),
-        guarantee=DpGuarantee(epsilon=epsilon, model="local", unit="series"),
-    )
-
-
-def _softshape_published(task: Task, data: Dataset) -> Outcome:
-    """Noise at training and at test; the options are the network's settings."""
-    from tacit.local.config import SoftShapeConfig
-    from tacit.local.leakage import measure_leakage
-    from tacit.local.published import train_published
-
-    start = time.perf_counter()
-    codes = np.searchsorted(sorted(data.classes), data.y_train)
-    trained = train_published(
-        data.X_train,
-        codes,
-        len(data.classes),
-        epsilon=task.epsilon,
-        config=SoftShapeConfig(**dict(task.options)),
-        seed=task.seed,
-    )
-    details = {"train_seconds": round(time.perf_counter() - start, 3)}
-    predicted = np.array(sorted(data.classes))[trained.predict_scores(data.X_test).argmax(axis=1)]
-    leakage: dict[str, float] | None = None
-    if task.epsilon is not None:
-        measured: Any = measure_leakage(trained, data.X_test, epsilon=task.epsilon)
-        leakage = {key: float(value) for key, value in measured.items()}
-    return Outcome(
-        accuracy=float(np.mean(predicted == data.y_test)),
-        guarantee=trained.guarantee,
-        leakage=leakage,
-        details=details,
-    )
-
-
-def _softshape_sound(task: Task, data: Dataset) -> Outcome:
-    from tacit.local import DPSoftShapeClassifier
-
-    release: Any = task.method.removeprefix("softshape-")
-    return measure(
-        DPSoftShapeClassifier(
-            epsilon=_budget(task), release=release, random_state=task.seed, **dict(task.options)
-        ),
-        data,
-    )
-
-
-def _fedst(task: Task, data: Dataset) -> Outcome:
-    from tacit.silo import FedSTClassifier
-
-    return measure(FedSTClassifier(random_state=task.seed, **dict(task.options)), data)
-
-
-def _timefl(task: Task, data: Dataset) -> Outcome:
-    from tacit.fleet import DPTimeFLClassifier
-
-    return measure(
-        DPTimeFLClassifier(epsilon=_budget(task), random_state=task.seed, **dict(task.options)),
-        data,
     )

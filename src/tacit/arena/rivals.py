@@ -4,6 +4,9 @@ Each series is z-scored and each step gets Lap(1/epsilon), in training and at te
 the paper compares with; it carries no guarantee (the L1 sensitivity of a z-scored series is up to
 2T times its range, not 1), and the records say so. `views` gives the classifier that many freshly
 noised copies of the training data instead of one.
+
+`total` is the same idea done soundly: z-scored values are clipped to `CLIP`, so that replacing a
+series moves it by at most 2 CLIP T in L1 norm, and the noise covers that.
 """
 
 from __future__ import annotations
@@ -17,29 +20,44 @@ from numpy.typing import NDArray
 from tacit.arena.methods import Outcome, measure
 from tacit.arena.task import Task
 from tacit.data import Dataset
-from tacit.errors import check_at_least
-from tacit.guarantee import Unprotected
+from tacit.errors import TacitError, check_at_least
+from tacit.guarantee import DpGuarantee, Guarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, laplace
 
 Cube = NDArray[np.float64]
+CLIP = 3.0
 
 
 def run_rival(task: Task, data: Dataset) -> Outcome:
     """Train and test one rival under the task's input noise (none if epsilon is None)."""
     options = dict(task.options)
     views = check_at_least(options.pop("views", 1), 1, name="views")
-    noisy = noised(data, epsilon=task.epsilon, views=views)
+    total = bool(options.pop("total", False))
+    if total and (views > 1 or task.epsilon is None):
+        raise TacitError("a total epsilon covers one noised copy of a series; use views = 1.")
+    noisy = noised(data, epsilon=task.epsilon, views=views, total=total)
     classifier = RIVALS[task.method](task.seed, **options)
-    return measure(classifier, noisy, guarantee=_guarantee(task.epsilon))
+    return measure(classifier, noisy, guarantee=_guarantee(task.epsilon, total=total))
 
 
-def noised(data: Dataset, *, epsilon: float | None, views: int = 1) -> Dataset:
-    """The data set as the rivals see it: z-scored per series and channel, then noised."""
+def noised(data: Dataset, *, epsilon: float | None, views: int = 1, total: bool = False) -> Dataset:
+    """The data set as the rivals see it: z-scored per series and channel, then noised.
+
+    Guarantee: with `total`, every noised series is `epsilon`-LDP (pure) when it is replaced as a
+    whole; without, none.
+    Assumes: the noise source is uniform, independent and secret; idealised real arithmetic.
+    Composes: views of one series add up, so `total` comes with one view.
+    Not covered: the labels of the training series.
+    """
+
+    def seen(X: Cube) -> Cube:
+        return _noise(z_score(X), epsilon, total=total)
+
     return Dataset(
         name=data.name,
-        X_train=np.concatenate([_noise(z_score(data.X_train), epsilon) for _ in range(views)]),
+        X_train=np.concatenate([seen(data.X_train) for _ in range(views)]),
         y_train=np.tile(data.y_train, views),
-        X_test=_noise(z_score(data.X_test), epsilon),
+        X_test=seen(data.X_test),
         y_test=data.y_test,
         classes=data.classes,
     )
@@ -53,15 +71,27 @@ def z_score(X: Cube) -> Cube:
     return scaled
 
 
-def _noise(X: Cube, epsilon: float | None) -> Cube:
+def _noise(X: Cube, epsilon: float | None, *, total: bool) -> Cube:
     if epsilon is None:
         return X
-    return X + laplace(X.shape, scale=1.0 / epsilon, source=SYSTEM_NOISE)
+    if not total:
+        return X + laplace(X.shape, scale=1.0 / epsilon, source=SYSTEM_NOISE)
+    sensitivity = 2.0 * CLIP * X.shape[1] * X.shape[2]
+    clipped: Cube = np.clip(X, -CLIP, CLIP)
+    return clipped + laplace(X.shape, scale=sensitivity / epsilon, source=SYSTEM_NOISE)
 
 
-def _guarantee(epsilon: float | None) -> Unprotected:
+def _guarantee(epsilon: float | None, *, total: bool) -> Guarantee:
     if epsilon is None:
         return Unprotected(reason="raw series, no noise")
+    if total:
+        return DpGuarantee(
+            epsilon=epsilon,
+            model="local",
+            unit="series",
+            assumptions=("idealised real arithmetic: noise is drawn and added in float64",),
+            not_covered=("the labels of the training series",),
+        )
     return Unprotected(
         reason="noise of scale 1/epsilon per step does not cover the sensitivity of a whole series",
         nominal_epsilon=epsilon,

@@ -1,0 +1,180 @@
+"""The three families and the two bounds (majority, ceiling) as methods of the comparison."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arena.methods import Method, Outcome, measure
+from tacit.arena.task import Task
+from tacit.data import Dataset, split_parties
+from tacit.errors import TacitError
+from tacit.guarantee import DpGuarantee, Unprotected
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tacit.silo.session import ProgramResult
+
+_N_PARTIES = 3
+_TWIN = (
+    "the plaintext twin of the federation, for its accuracy: the secure run gives the same model, "
+    "this run protected nothing"
+)
+_CURVES = (
+    "rounds", "split", "evaluated_on", "clients", "mode", "mechanism", "baselines", "stopped",
+    "accuracy_per_round", "epsilon_per_round", "local_epsilon", "nominal_delta",
+    "reidentification",
+)  # fmt: skip
+
+
+def _budget(task: Task) -> float:
+    if task.epsilon is None:
+        raise TacitError(f"{task.method} has no variant without noise; give an epsilon.")
+    return task.epsilon
+
+
+def _majority(task: Task, data: Dataset) -> Outcome:
+    labels, counts = np.unique(data.y_train, return_counts=True)
+    accuracy = float(np.mean(data.y_test == labels[counts.argmax()]))
+    return Outcome(
+        accuracy=accuracy, guarantee=Unprotected(reason="one constant, learned from training data")
+    )
+
+
+def _ceiling(task: Task, data: Dataset) -> Outcome:
+    """The most that any release of this total epsilon can reach, with a perfect classifier."""
+    from tacit.local import accuracy_ceiling
+
+    epsilon = _budget(task)
+    _, counts = np.unique(data.y_test, return_counts=True)
+    return Outcome(
+        accuracy=accuracy_ceiling(counts / counts.sum(), epsilon=epsilon),
+        guarantee=DpGuarantee(epsilon=epsilon, model="local", unit="series"),
+    )
+
+
+def _softshape_published(task: Task, data: Dataset) -> Outcome:
+    """Noise at training and at test; the options are the network's settings."""
+    from tacit.local.config import SoftShapeConfig
+    from tacit.local.leakage import measure_leakage
+    from tacit.local.published import train_published
+
+    start = time.perf_counter()
+    codes = np.searchsorted(sorted(data.classes), data.y_train)
+    trained = train_published(
+        data.X_train,
+        codes,
+        len(data.classes),
+        epsilon=task.epsilon,
+        config=SoftShapeConfig(**dict(task.options)),
+        seed=task.seed,
+    )
+    details = {"train_seconds": round(time.perf_counter() - start, 3)}
+    predicted = np.array(sorted(data.classes))[trained.predict_scores(data.X_test).argmax(axis=1)]
+    leakage: dict[str, float] | None = None
+    if task.epsilon is not None:
+        measured: Any = measure_leakage(trained, data.X_test, epsilon=task.epsilon)
+        leakage = {key: float(value) for key, value in measured.items()}
+    return Outcome(
+        accuracy=float(np.mean(predicted == data.y_test)),
+        guarantee=trained.guarantee,
+        leakage=leakage,
+        details=details,
+    )
+
+
+def _softshape_sound(task: Task, data: Dataset) -> Outcome:
+    from tacit.local import DPSoftShapeClassifier
+
+    release: Any = task.method.removeprefix("softshape-")
+    return measure(
+        DPSoftShapeClassifier(
+            epsilon=_budget(task), release=release, random_state=task.seed, **dict(task.options)
+        ),
+        data,
+    )
+
+
+def _fedst(task: Task, data: Dataset) -> Outcome:
+    options = dict(task.options)
+    if options.pop("engine", "secure") == "twin":
+        return _fedst_twin(data, seed=task.seed, **options)
+    from tacit.silo import FedSTClassifier
+
+    return measure(FedSTClassifier(random_state=task.seed, **options), data)
+
+
+def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outcome:
+    """The model that the federation gives, bit for bit, computed without it: hours become seconds.
+
+    The split into three parties is that of the estimator's default, equal and stratified.
+    """
+    from tacit.silo.plaintext import fit_alone, pool
+    from tacit.silo.session import LocalInputs
+    from tacit.silo.settings import Settings
+
+    start = time.perf_counter()
+    party = split_parties(data.y_train, n_parties=_N_PARTIES, rng=np.random.default_rng(seed))
+    codes = np.array([data.classes.index(label) for label in data.y_train], dtype=np.intp)
+    settings = Settings(scope=scope, seed=seed, **options)
+
+    def inputs_of(rows: NDArray[np.bool_]) -> LocalInputs:
+        return LocalInputs(X=data.X_train[rows], y=codes[rows], private={"seed": seed})
+
+    n_classes = len(data.classes)
+    if scope in ("local", "global"):
+        own = inputs_of(party == 0 if scope == "local" else np.ones(len(party), dtype=bool))
+        result = fit_alone(settings, own, n_classes=n_classes)
+    else:
+        owners = [inputs_of(party == rank) for rank in range(_N_PARTIES)]
+        own, result = owners[0], pool(settings, owners, n_classes=n_classes)
+    return Outcome(
+        accuracy=_shapelet_accuracy(result, own.X, data),
+        guarantee=Unprotected(reason=_TWIN),
+        details={"engine": "plaintext twin", "train_seconds": time.perf_counter() - start},
+    )
+
+
+def _shapelet_accuracy(result: ProgramResult, source: NDArray[np.float64], data: Dataset) -> float:
+    from tacit.silo.candidates import choose_encoding, encode
+    from tacit.silo.model import model_from
+
+    encoding = choose_encoding(series_length=source.shape[2], normalise=True)
+    model = model_from(
+        result.arrays,
+        own=encode(source[:, 0], encoding),
+        encoding=encoding,
+        n_classes=len(data.classes),
+    )
+    predicted = np.asarray(data.classes)[model.probabilities(data.X_test[:, 0]).argmax(axis=1)]
+    return float(np.mean(predicted == data.y_test))
+
+
+def _timefl(task: Task, data: Dataset) -> Outcome:
+    """A run of `tacit train timefl` with the same options, its curves kept for the figures."""
+    from tacit.fleet.experiment import FleetTask, run_task
+
+    asked = FleetTask(epsilon=_budget(task), seed=task.seed, curves=True, **dict(task.options))
+    result = run_task(data, asked)
+    linked = result.get("reidentification")
+    return Outcome(
+        accuracy=result["accuracy"],
+        guarantee=result["guarantee"],
+        leakage=None if linked is None else {"reidentification": float(linked)},
+        details={key: result[key] for key in _CURVES if result.get(key) is not None},
+    )
+
+
+FAMILIES: dict[str, Method] = {
+    "majority": _majority,
+    "ceiling": _ceiling,
+    "softshape-published": _softshape_published,
+    "softshape-label": _softshape_sound,
+    "softshape-vector": _softshape_sound,
+    "softshape-shapes": _softshape_sound,
+    "fedst": _fedst,
+    "timefl": _timefl,
+}
