@@ -118,7 +118,7 @@ def test_discrete_laplace_is_exact(scale: Fraction | int | float) -> None:
 
 
 def test_the_discrete_laplace_check_notices_two_percent() -> None:
-    sample = noise.discrete_laplace((N,), scale=Fraction(98, 100) * 3, source=SYSTEM_NOISE)
+    sample = noise.discrete_laplace((2 * N,), scale=Fraction(98, 100) * 3, source=SYSTEM_NOISE)
     assert not counts_match(sample, laplace_pmf(3.0), 18)
 
 

@@ -27,8 +27,14 @@ SHARED = (
     "laplace-vector",
     "privunit",
 )
-# A Gaussian at (1, 1e-5) is nearly flat (mu = 0.27): telling 10 % takes more runs.
-TRIALS = {"gaussian": 4_000_000, "discrete-gaussian": 4_000_000}
+# Runs at which the twin's bound lies five of its standard deviations or more above the claim. A
+# Gaussian at (1, 1e-5) is nearly flat (mu = 0.27), and the channel has pairs that are nearly as bad.
+TRIALS = {
+    "channel": 16_000_000,
+    "discrete-gaussian": 4_000_000,
+    "gaussian": 4_000_000,
+    "laplace-vector": 4_000_000,
+}
 
 
 def weakened(name: str) -> float:
@@ -52,7 +58,7 @@ def test_the_shared_mechanisms_are_all_registered() -> None:
 def test_a_sound_mechanism_is_consistent_and_the_bound_is_near(name: str) -> None:
     result = audit(build(name), trials=1_000_000, confidence=1 - FALSE_ALARM)
     assert result.verdict == "consistent"
-    assert 0.8 < result.lower_bound <= 1.0
+    assert 0.7 < result.lower_bound <= 1.0
     assert result.seconds < 60
 
 

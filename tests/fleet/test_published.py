@@ -30,9 +30,9 @@ def test_scaling_is_min_max_and_can_be_undone() -> None:
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
 def test_noise_has_the_scales_of_equations_one_and_two(k: float) -> None:
     """Kolmogorov-Smirnov per part; false alarm 1e-6, and a twin that notices 10 %."""
-    rows = np.random.default_rng(0).standard_normal((4000, 40))
+    rows = np.random.default_rng(0).standard_normal((12_000, 40))
     noisy, undone = perturbation.perturb(
-        rows, PARTS, k=np.full(4000, k), epsilon=8.0, source=SYSTEM_NOISE
+        rows, PARTS, k=np.full(12_000, k), epsilon=8.0, source=SYSTEM_NOISE
     )
     for part, share in zip(PARTS, (k, 1.0 - k), strict=True):
         columns = slice(part.start, part.stop)

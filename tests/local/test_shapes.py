@@ -48,8 +48,8 @@ def test_patches_lie_inside_the_series(length: int) -> None:
 
 
 def noise_fits(used: ShapesHead, claimed: ShapesHead) -> bool:
-    """Each kept patch of a far-away series: Laplace around a clipped centre, 20,000 draws."""
-    X = np.repeat(1e6 * italy().X_test[:1], 20_000, axis=0)
+    """Each kept patch of a far-away series: Laplace around a clipped centre, 100,000 draws."""
+    X = np.repeat(1e6 * italy().X_test[:1], 100_000, axis=0)
     summary = used.summarise(X)
     assert np.abs(summary).sum(axis=2).max() <= 1.0
     values = used.randomize(summary, source=SYSTEM_NOISE).reshape(summary.shape)

@@ -26,8 +26,8 @@ def head_of(mechanism: str, epsilon: float = 2.0) -> VectorHead:
 
 
 def noise_fits(head: VectorHead, epsilon: float) -> bool:
-    """Laplace noise of the claimed scale on a clipped vector; Kolmogorov-Smirnov, 20,000 draws."""
-    summary = np.full((20_000, head.dimension), 100.0)  # far outside: must be clipped to 1
+    """Laplace noise of the claimed scale on a clipped vector; Kolmogorov-Smirnov, 100,000 draws."""
+    summary = np.full((100_000, head.dimension), 100.0)  # far outside: must be clipped to 1
     values = head.randomize(summary, source=SYSTEM_NOISE)[:, 0]
     law = stats.laplace(loc=1.0 / head.dimension, scale=2.0 / epsilon)
     return bool(stats.kstest(values, law.cdf).pvalue > FALSE_ALARM)

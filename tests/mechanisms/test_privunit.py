@@ -89,7 +89,7 @@ def test_the_second_moment_is_the_stated_one_for_every_norm(norm: float) -> None
     params = calibrate_privunit(epsilon=1.0, dimension=16)
     squares = (release(np.full(16, norm / 4.0), params, 100_000) ** 2).sum(axis=1)
     assert mean_is(squares, second_moment(params))
-    assert not mean_is(squares, 1.01 * second_moment(params))  # the twin
+    assert not mean_is(squares, 1.02 * second_moment(params))  # the twin
 
 
 def test_the_component_lies_above_gamma_with_probability_p() -> None:
@@ -97,7 +97,7 @@ def test_the_component_lies_above_gamma_with_probability_p() -> None:
     x = np.array([0.5, 0.5, -0.5, 0.5])
     hits = int(np.count_nonzero(release(x, params) @ x / params.sigma >= params.gamma))
     assert stats.binomtest(hits, N, params.p).pvalue > FALSE_ALARM
-    assert stats.binomtest(hits, N, params.p - 0.01).pvalue < FALSE_ALARM  # the twin
+    assert stats.binomtest(hits, N, params.p - 0.02).pvalue < FALSE_ALARM  # the twin
 
 
 def test_given_its_side_the_release_is_a_plain_normal() -> None:

@@ -25,7 +25,7 @@ from tacit.noise import SYSTEM_NOISE
 pytestmark = pytest.mark.core
 
 FALSE_ALARM = 1e-7  # per check
-N = 1_000_000
+N = 2_000_000
 
 
 def counts_fit(released: np.ndarray, expected: np.ndarray) -> bool:
