@@ -28,7 +28,7 @@ SHARED = (
     "privunit",
 )
 # Runs at which the twin's bound lies five of its standard deviations or more above the claim. A
-# Gaussian at (1, 1e-5) is nearly flat (mu = 0.27), and the channel has pairs that are nearly as bad.
+# Gaussian at (1, 1e-5) is nearly flat (mu = 0.27); the channel has pairs that are nearly as bad.
 TRIALS = {
     "channel": 16_000_000,
     "discrete-gaussian": 4_000_000,
