@@ -44,7 +44,32 @@ def test_constant_and_huge_series_are_harmless() -> None:
     X = np.array([[7.1] * 5, [1e-300, 2e-300, 0, 0, 0], [1e200, -1e200, 0, 0, 0]])
     ints = encode(X, encoding)
     assert not ints[0].any()
-    assert np.abs(ints[1:]).max(axis=1).min() > 2**15
+    assert np.abs(ints[1:]).max(axis=1).min() > 2 ** (encoding.fraction_bits - 1)
+
+
+@pytest.mark.parametrize(
+    ("length", "bound", "bits", "narrow"),
+    [
+        (100, None, 11, True),
+        (500, None, 10, True),
+        (3000, None, 8, True),
+        (9000, None, 16, False),
+        (100, 8.0, 8, True),
+        (100, 1000.0, 11, False),
+    ],
+)
+def test_distances_fit_31_bits_where_that_leaves_8_for_the_fraction(
+    length: int, bound: float | None, bits: int, narrow: bool
+) -> None:
+    encoding = choose_encoding(series_length=length, normalise=bound is None, value_bound=bound)
+    assert (encoding.fraction_bits, encoding.narrow) == (bits, narrow)
+    # The worst case: a series and its negative, all the energy in one value or in all of them.
+    spike = np.zeros((2, length))
+    spike[0, 0], spike[1, 0] = 1.0, -1.0
+    alternating = np.where(np.arange(length) % 2, 1.0, -1.0)
+    for X in (spike, np.stack([alternating, -alternating])):
+        ints = encode(X * (bound or 1.0), encoding)
+        assert (((ints[0] - ints[1]) ** 2).sum() < 2**31) or not narrow
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

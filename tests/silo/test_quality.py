@@ -14,15 +14,22 @@ from jax.experimental import enable_x64
 from sklearn.feature_selection import f_classif
 
 from tacit.errors import TacitError
+from tacit.silo.network import sorted_low_bits
 from tacit.silo.quality import (
     GAIN_BITS,
     RATIO_BITS,
     check_series_count,
     class_counts,
     f_quality,
-    ig_quality,
+    gain_in_order,
+    gain_keys,
     ig_quality_basic,
 )
+
+
+def ig_quality(distances: Any, indicators: Any, candidate: Any, *, tie_seed: int) -> Any:
+    keys, ours = gain_keys(distances, indicators, candidate, tie_seed=tie_seed)
+    return gain_in_order(sorted_low_bits(keys), ours)
 
 
 def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

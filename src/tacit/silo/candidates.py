@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 # Products of two encoded windows, and their sums, must also be exact in float64 (53 bits), so
 # that one owner's plaintext distances are the same integers as those computed over shares.
 EXACT_BITS = 52
+# With at least this many fraction bits left, distances are kept below 2**31: half the bytes.
+NARROW_BITS = 31
+MIN_NARROW_FRACTION_BITS = 8
 MAX_FRACTION_BITS = 16
 MIN_FRACTION_BITS = 4
 GRID_SIZE = 17
@@ -46,6 +49,20 @@ class Encoding:
         return float(n) if self.normalise else n * self.value_bound**2
 
     @property
+    def largest_distance(self) -> float:
+        """No squared distance exceeds this, in squared units of the series."""
+        # Encoding rounds every value by at most one half.
+        half_step: float = 2.0 ** -(self.fraction_bits + 1)
+        if not self.normalise:
+            return self.series_length * (2.0 * self.value_bound + 2.0 * half_step) ** 2
+        return float(4.0 * self.energy * (1.0 + half_step) ** 2)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether every distance, as an integer, lies below 2**31."""
+        return bool(self.largest_distance * 4.0**self.fraction_bits < 2.0**NARROW_BITS)
+
+    @property
     def limit(self) -> int:
         """The largest absolute integer that one value can become."""
         largest = math.sqrt(self.series_length) if self.normalise else self.value_bound
@@ -56,7 +73,10 @@ class Encoding:
 def choose_encoding(
     *, series_length: int, normalise: bool, value_bound: float | None = None
 ) -> Encoding:
-    """As many fraction bits, up to 16, as keep every product sum exact; refuse below 4."""
+    """As many fraction bits as keep distances below 2**31, if these are at least 8.
+
+    Otherwise as many, up to 16, as keep every product sum exact; refuse below 4.
+    """
     check_at_least(series_length, 1, name="series_length")
     bound = 0.0
     if not normalise:
@@ -73,6 +93,15 @@ def choose_encoding(
             f"series of length {series_length} with values up to {bound:g} do not fit the shared "
             "arithmetic; rescale them or use normalise=True."
         )
+    for narrow_bits in range(bits, MIN_NARROW_FRACTION_BITS - 1, -1):
+        encoding = Encoding(
+            series_length=series_length,
+            normalise=normalise,
+            value_bound=bound,
+            fraction_bits=narrow_bits,
+        )
+        if encoding.narrow:
+            return encoding
     return Encoding(
         series_length=series_length, normalise=normalise, value_bound=bound, fraction_bits=bits
     )

@@ -47,11 +47,9 @@ class Rescale:
 
 def rescale_for(length: int, encoding: Encoding, *, bits: int = DISTANCE_BITS) -> Rescale:
     """Cap and shift such that every distance of this length ends below 2**bits."""
-    # Encoding rounds every value by at most one half.
-    slack: float = (1.0 + 2.0 ** -(encoding.fraction_bits + 1)) ** 2
-    largest = 4.0 * encoding.energy * slack
+    largest = encoding.largest_distance
     if not encoding.normalise:
-        largest = length * (2.0 * encoding.value_bound + 2.0**-encoding.fraction_bits) ** 2
+        largest *= length / encoding.series_length
     binding = encoding.normalise and CAP_PER_VALUE * length < largest
     if binding:
         largest = CAP_PER_VALUE * length

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,9 +27,13 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.progress import Progress, silent
 from tacit.silo.compiler import Compiled, Compiler
+from tacit.silo.distances import distances_dot
+from tacit.silo.nearest import nearest
+from tacit.silo.network import next_power_of_two, sorted_low_bits
 from tacit.silo.openings import Opening
 from tacit.silo.plain_session import PlainSession, run_plain
 from tacit.silo.plan import Plan
+from tacit.silo.replicated import Pair, Replicated
 from tacit.silo.session import (
     JaxFunction,
     LocalInputs,
@@ -40,6 +44,7 @@ from tacit.silo.session import (
     Static,
     check_share,
 )
+from tacit.silo.shares import frame_of, share_from, share_of, words_of
 
 __all__ = [
     "LocalInputs",
@@ -129,6 +134,9 @@ class SpuSession:
         self._mailbox = mailbox
         self._io = spu.Io(plan.n_computing, config)
         self._runtime = spu.Runtime(link, config) if link is not None else None
+        self._replicates = plan.protocol == "ABY3"
+        self._link = link
+        self._party: Replicated | None = None
         self._log = log
         self._log_read = 0
         self._compiler = compiler
@@ -169,7 +177,7 @@ class SpuSession:
             elif self._runtime is not None:
                 header, payload = meter.receive(owner)
                 _check_header(header, kind="share", number=number, name=handle.name)
-                self._runtime.set_var(handle.name, _share_from(header, payload))
+                self._runtime.set_var(handle.name, share_from(header, payload))
         return handle
 
     def _send_shares(self, handle: Shared, array: NDArray[Any], meter: _Meter) -> None:
@@ -180,7 +188,7 @@ class SpuSession:
             if rank == self.rank and self._runtime is not None:
                 self._runtime.set_var(handle.name, shares[rank])
             else:
-                header, payload = _frame_of(shares[rank])
+                header, payload = frame_of(shares[rank])
                 header |= {"kind": "share", "number": self._calls, "name": handle.name}
                 meter.send(rank, header, payload)
 
@@ -212,6 +220,66 @@ class SpuSession:
         self._runtime.run(executable)
         self.traffic.append(self._engine_traffic(name))
 
+    def distances(
+        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
+    ) -> Shared:
+        """See `Session.distances`: under ABY3 by `nearest`, otherwise by the engine itself."""
+        if not (self._replicates and narrow):
+            found: Shared = self.run(distances_dot, series, squares, shapelets, static=static)
+            return found
+
+        def kernel(party: Replicated) -> Pair:
+            return nearest(party, *map(self._words, (series, squares, shapelets)), **static)
+
+        return self._bulk("distances", kernel, (shapelets.shape[0], series.shape[0]))
+
+    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
+        """See `Session.sorted_low_bits`: under ABY3 by `Replicated`, otherwise by the engine."""
+        if not self._replicates:
+            found: Shared = self.run(sorted_low_bits, keys)
+            return found
+        rows, n = keys.shape
+        width, ring = next_power_of_two(n), np.uint32 if n_bits < 32 else np.uint64
+        largest = 2 ** (8 * np.dtype(ring).itemsize - 1) - 1
+
+        def kernel(party: Replicated) -> Pair:
+            words = self._words(keys)
+            filler = party.constant(largest, (rows, width - n), ring)
+            first, second = (
+                np.concatenate([w.astype(ring), f], axis=1)
+                for w, f in zip(words, filler, strict=True)
+            )
+            ordered = party.sorted_rows((first, second))
+            return party.lowest_bit((ordered[0][:, :n], ordered[1][:, :n]))
+
+        return self._bulk("sorted_low_bits", kernel, keys.shape)
+
+    def _words(self, shared: Shared) -> Pair:
+        assert self._runtime is not None
+        return words_of(self._runtime.get_var(shared.name), shared.shape)
+
+    def _bulk(
+        self, name: str, kernel: Callable[[Replicated], Pair], shape: tuple[int, ...]
+    ) -> Shared:
+        """Run a protocol of `Replicated` among the computing parties; its result is shared."""
+        handle = Shared(f"{name}#{self._next()}", shape, "int64")
+        if self._runtime is not None and self._link is not None:
+            if self._party is None:
+                self._party = Replicated(self._link, self.rank)
+            before = self._party.traffic
+            self._runtime.set_var(handle.name, share_of(kernel(self._party)))
+            spent = [a - b for a, b in zip(self._party.traffic, before, strict=True)]
+            self.traffic.append(
+                Traffic(
+                    step=name,
+                    bytes_sent=spent[0],
+                    bytes_received=spent[1],
+                    messages_sent=spent[2],
+                    messages_received=spent[3],
+                )
+            )
+        return handle
+
     def _agree_on_code(self, compiled: Compiled, name: str) -> None:
         """Before the first run of a program: the initiator's code must be ours, byte for byte."""
         if compiled.fingerprint in self._agreed_code:
@@ -241,7 +309,7 @@ class SpuSession:
         self.opened.append(Opening(what=what, to=to))
         with _Meter(self, f"reveal {what}") as meter:
             if self._runtime is not None and self.rank != to:
-                header, payload = _frame_of(self._runtime.get_var(shared.name))
+                header, payload = frame_of(self._runtime.get_var(shared.name))
                 header |= {"kind": "open", "number": number, "name": shared.name}
                 meter.send(to, header, payload)
             if self.rank != to:
@@ -256,7 +324,7 @@ class SpuSession:
                 continue
             header, payload = meter.receive(rank)
             _check_header(header, kind="open", number=number, name=shared.name)
-            shares.append(_share_from(header, payload))
+            shares.append(share_from(header, payload))
         value: NDArray[Any] = np.asarray(self._io.reconstruct(shares)).reshape(shared.shape)
         return value.astype(shared.dtype, copy=False)
 
@@ -353,28 +421,6 @@ class _Meter:
                 messages_received=self._receives,
             )
         )
-
-
-def _frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
-    """A share as plain header and bytes: SPU's own encoding of its parts, no pickle."""
-    chunks = [bytes(chunk) for chunk in share.share_chunks]
-    header = {"meta": bytes(share.meta).hex(), "chunks": [len(chunk) for chunk in chunks]}
-    return header, b"".join(chunks)
-
-
-def _share_from(header: dict[str, Any], payload: bytes) -> Any:
-    from spu import libspu
-
-    share = libspu.Share()
-    share.meta = bytes.fromhex(header["meta"])
-    chunks, start = [], 0
-    for size in header["chunks"]:
-        chunks.append(payload[start : start + size])
-        start += size
-    if start != len(payload):
-        raise TacitError(f"a share came with {len(payload)} bytes instead of {start}.")
-    share.share_chunks = chunks
-    return share
 
 
 def _check_header(header: dict[str, Any], *, kind: str, number: int, name: str) -> None:

@@ -69,6 +69,14 @@ def pad_rows(keys: Array, *, value: int) -> Array:
     return jnp.concatenate([keys, jnp.full((rows, missing), value, dtype=keys.dtype)], axis=1)
 
 
+def sorted_low_bits(keys: Array) -> Array:
+    """The lowest bit of every key (b, n) after each row was sorted upwards."""
+    import jax.numpy as jnp
+
+    ordered = sort_rows(pad_rows(keys, value=2**60))[:, : keys.shape[1]]
+    return jnp.bitwise_and(ordered, 1)
+
+
 def maximum_of_last_axis(keys: Array) -> Array:
     """The largest entry along the last axis by a tournament of log2 n rounds."""
     import jax.numpy as jnp

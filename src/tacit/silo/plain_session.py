@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.progress import Progress, silent
+from tacit.silo.distances import distances_dot
 from tacit.silo.openings import Opening
 from tacit.silo.session import (
     JaxFunction,
@@ -81,6 +82,12 @@ class _Board:
 
 class _OtherThreadFailed(Exception):
     """Unwinds an owner's thread after another owner's failure, which is the one reported."""
+
+
+def _sorted_low_bits(keys: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.bitwise_and(jnp.sort(keys, axis=1), 1)
 
 
 @lru_cache(maxsize=512)
@@ -161,6 +168,18 @@ class PlainSession:
             outputs = _Outputs(np.asarray(r) for r in (result if many else (result,)))
         outputs.many = many
         return outputs
+
+    def distances(
+        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
+    ) -> Shared:
+        """See `Session.distances`."""
+        found: Shared = self.run(distances_dot, series, squares, shapelets, static=static)
+        return found
+
+    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
+        """See `Session.sorted_low_bits`."""
+        found: Shared = self.run(_sorted_low_bits, keys)
+        return found
 
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
         """See `Session.reveal`."""

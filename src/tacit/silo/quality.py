@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.network import maximum_of_last_axis, next_power_of_two, pad_rows, sort_rows
+from tacit.silo.distances import DISTANCE_BITS
+from tacit.silo.network import maximum_of_last_axis, next_power_of_two
 
 if TYPE_CHECKING:
     from jax import Array
@@ -91,15 +92,13 @@ def own_class_indicators(indicators: Array, candidate_class: Array) -> Array:
     return candidate_class @ indicators.T
 
 
-def ig_quality(
+def gain_keys(
     distances: Array, indicators: Array, candidate_class: Array, *, tie_seed: int
-) -> Array:
-    """Best information gain over all thresholds, by one sorting network per candidate.
+) -> tuple[Array, Array]:
+    """Keys (b, M) to sort, and how many series have the candidate's class (b,).
 
     A key holds the distance, a public random rank that breaks ties, and in its lowest bit whether
-    the series has the candidate's class; after sorting, the sizes of both sides of a threshold are
-    public and only one count is secret. Entropies of the sides are weighted by their sizes
-    (Eq. 2 corrected). Opens nothing.
+    the series has the candidate's class. Opens nothing.
     """
     import jax.numpy as jnp
 
@@ -107,13 +106,25 @@ def ig_quality(
     ours = own_class_indicators(indicators, candidate_class)
     rank = np.random.default_rng(tie_seed).permutation(n_series)
     width = next_power_of_two(n_series)
-    keys = distances * (2 * width) + (2 * rank)[None, :] + ours
-    keys = sort_rows(pad_rows(keys, value=2**60))[:, :n_series]
-    ordered = jnp.bitwise_and(keys, 1)
+    return distances * (2 * width) + (2 * rank)[None, :] + ours, jnp.sum(ours, axis=1)
+
+
+def key_bits(n_series: int) -> int:
+    """How many bits a key of `gain_keys` has."""
+    return DISTANCE_BITS + next_power_of_two(n_series).bit_length()
+
+
+def gain_in_order(ordered: Array, ours: Array) -> Array:
+    """Best information gain over all thresholds, from class bits in the order of the distances.
+
+    After sorting, the sizes of both sides of a threshold are public and only one count is secret.
+    Entropies of the sides are weighted by their sizes (Eq. 2 corrected). Opens nothing.
+    """
+    n_series = ordered.shape[1]
     # A product with a public triangle is a running sum without communication.
     left = ordered @ np.triu(np.ones((n_series, n_series - 1), dtype=np.int64))
     n_left = np.arange(1, n_series)
-    return _best_gain(left, n_left[None, :], jnp.sum(ours, axis=1), n_series)
+    return _best_gain(left, n_left[None, :], ours, n_series)
 
 
 def ig_quality_basic(

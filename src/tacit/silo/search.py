@@ -25,20 +25,27 @@ from tacit.silo.candidates import (
     length_grid,
     plan_batches,
 )
-from tacit.silo.distances import DISTANCE_BITS, DISTANCES, own_distances, rescale_for
+from tacit.silo.distances import (
+    DISTANCE_BITS,
+    distances_elementwise,
+    own_distances,
+    rescale_for,
+)
 from tacit.silo.quality import (
     check_series_count,
     class_counts,
     f_quality,
-    ig_quality,
+    gain_in_order,
+    gain_keys,
     ig_quality_basic,
+    key_bits,
 )
 from tacit.silo.session import LocalInputs, Session, Shared
 from tacit.silo.settings import Settings
 from tacit.silo.topk import top_indices
 from tacit.silo.transform import join_columns, join_rows
 
-_GAINS = {"ig": ig_quality, "ig-basic": ig_quality_basic}
+_GAINS = ("ig", "ig-basic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +239,13 @@ def _batch_distances(
         shape=(batch.count, batch.length),
         limit=setup.encoding.limit,
     )
-    function = DISTANCES[setup.settings.distance]
-    remote = session.run(function, data.series, data.squares, cut, static=rescale.static)
+    if setup.settings.distance == "dot":
+        narrow = setup.encoding.narrow
+        static = rescale.static
+        remote = session.distances(data.series, data.squares, cut, static=static, narrow=narrow)
+    else:
+        operands = (data.series, data.squares, cut)
+        remote = session.run(distances_elementwise, *operands, static=rescale.static)
     joined = session.run(join_columns, block, remote)
     session.free(block, cut, remote)
     return joined, mine
@@ -248,10 +260,16 @@ def _batch_gain(
         classes = np.eye(setup.n_classes, dtype=np.int64)[own.y[own.candidates[number].series]]
     shape = (setup.batches[number].count, setup.n_classes)
     shared = session.share("candidate classes", classes, owner=0, shape=shape, limit=1)
-    function = _GAINS[setup.settings.quality]
-    gain: Shared = session.run(
-        function, block, data.indicators, shared, static={"tie_seed": setup.settings.seed}
-    )
+    static = {"tie_seed": setup.settings.seed}
+    operands = (block, data.indicators, shared)
+    gain: Shared
+    if setup.settings.quality == "ig-basic":
+        gain = session.run(ig_quality_basic, *operands, static=static)
+    else:
+        keys, ours = session.run(gain_keys, *operands, static=static)
+        ordered = session.sorted_low_bits(keys, n_bits=key_bits(setup.n_series))
+        gain = session.run(gain_in_order, ordered, ours)
+        session.free(keys, ours, ordered)
     session.free(shared)
     return gain
 

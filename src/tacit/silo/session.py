@@ -113,6 +113,19 @@ class Session(Protocol):
         """
         ...
 
+    def distances(
+        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
+    ) -> Shared:
+        """`tacit.silo.distances.distances_dot`, by the fastest protocol that gives its integers.
+
+        `narrow` promises that no distance before the shift reaches 2^31.
+        """
+        ...
+
+    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
+        """The lowest bits of each row of keys (b, n) from 0 to 2^n_bits - 1, sorted upwards."""
+        ...
+
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
         """Open a value to one owner; the only way out of the shares, always recorded.
 

@@ -1,0 +1,71 @@
+"""The engine's shares as plain bytes for the wire, and as words for `tacit.silo.replicated`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import TacitError
+from tacit.silo.replicated import Pair
+
+_ADDITIVE = "aby3.AShr<FM64>"
+
+
+def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
+    """A share as plain header and bytes: SPU's own encoding of its parts, no pickle."""
+    chunks = [bytes(chunk) for chunk in share.share_chunks]
+    header = {"meta": bytes(share.meta).hex(), "chunks": [len(chunk) for chunk in chunks]}
+    return header, b"".join(chunks)
+
+
+def share_from(header: dict[str, Any], payload: bytes) -> Any:
+    """The share that `frame_of` described."""
+    from spu import libspu
+
+    share = libspu.Share()
+    share.meta = bytes.fromhex(header["meta"])
+    chunks, start = [], 0
+    for size in header["chunks"]:
+        chunks.append(payload[start : start + size])
+        start += size
+    if start != len(payload):
+        raise TacitError(f"a share came with {len(payload)} bytes instead of {start}.")
+    share.share_chunks = chunks
+    return share
+
+
+def words_of(share: Any, shape: tuple[int, ...]) -> Pair:
+    """This party's two words of every value of an additive ABY3 share."""
+    from spu import libspu
+
+    meta = libspu.ValueMeta()
+    meta.ParseFromString(share.meta)
+    if meta.storage_type != _ADDITIVE:
+        raise TacitError(f"a share is held as {meta.storage_type} instead of {_ADDITIVE}.")
+    content = b"".join(_chunk(part).content for part in share.share_chunks)
+    words = np.frombuffer(content, dtype=np.uint64).reshape(*shape, 2)
+    return words[..., 0], words[..., 1]
+
+
+def _chunk(part: bytes) -> Any:
+    from spu import libspu
+
+    chunk = libspu.ValueChunk()
+    chunk.ParseFromString(part)
+    return chunk
+
+
+def share_of(words: Pair) -> Any:
+    """An additive ABY3 share of 64-bit integers from this party's two words of every value."""
+    from spu import libspu
+
+    meta = libspu.ValueMeta()
+    meta.data_type, meta.visibility = libspu.DataType.DT_I64, libspu.Visibility.VIS_SECRET
+    meta.shape, meta.storage_type = list(words[0].shape), _ADDITIVE
+    chunk = libspu.ValueChunk()
+    chunk.content = np.stack(words, axis=-1).tobytes()
+    chunk.total_bytes, chunk.chunk_offset = len(chunk.content), 0
+    share = libspu.Share()
+    share.meta, share.share_chunks = meta.SerializeToString(), [chunk.SerializeToString()]
+    return share
