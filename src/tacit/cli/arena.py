@@ -56,13 +56,18 @@ def run_command(
 
 @app.command("report")
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="Folder that 'tacit arena run' wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder that 'tacit arena run' wrote, or a folder of such ones.")
+    ],
+    png: Annotated[
+        bool, typer.Option("--png", help="Pictures also as PNG; needs Chrome or Chromium.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write one self-contained page about the results of a folder.
+    """Write one self-contained page about the results, and its pictures as SVG files.
 
-    Example: `tacit arena report results/quick`
+    Example: `tacit arena report results/arena`
     """
     from tacit.report.arena import write_arena_page
 
-    emit({"report": write_arena_page(folder)}, as_json=as_json)
+    emit(write_arena_page(folder, png=png), as_json=as_json)

@@ -1,0 +1,126 @@
+"""The page from records of every suite: complete, small, without scripts or network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from command import tacit
+from tacit.arena.store import Store
+from tacit.arena.suites import Choice, suite_tasks
+from tacit.errors import TacitError
+from tacit.guarantee import DpGuarantee, Unprotected
+from tacit.report.arena import read_records, write_arena_page
+from tacit.report.svg import box_plot, line_plot, rank_plot
+
+SETS = ("GunPoint", "Coffee", "BeetleFly", "Herring", "DiatomSizeReduction")
+SUITES = ("softshape-table2", "softshape-table3", "fedst", "timefl", "frontier", "quick")
+
+
+def record(task: Any, number: int, **changes: Any) -> dict[str, Any]:
+    sound = task.suite in ("frontier", "timefl")
+    guarantee = (
+        DpGuarantee(epsilon=task.epsilon, model="local", unit="series")
+        if sound
+        else Unprotected(reason="of the test", nominal_epsilon=task.epsilon)
+    )
+    details: dict[str, Any] = {"train_seconds": 1.5}
+    if task.suite == "timefl":
+        details |= {
+            "accuracy_per_round": [0.5, 0.6, 0.7],
+            "baselines": {"fedavg": 0.9, "central_dp": 0.8},
+            "split": dict(task.options).get("split", "iid"),
+            "mechanism": dict(task.options).get("mechanism", "privunit"),
+        }
+    return {
+        "task": task.to_dict(),
+        "status": "done",
+        "commit": "abc1234567",
+        "accuracy": 0.5 + 0.4 * (number * 37 % 100) / 100,
+        "guarantee": guarantee.to_dict(),
+        "leakage": {"reidentification": 0.9} if "softshape-p" in task.method else None,
+        "details": details,
+        "seconds": 2.0,
+        "cpu_seconds": 1.0 + number % 7,
+        **changes,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for suite in SUITES:
+        choice = Choice(data=None if suite in ("timefl", "fedst") else SETS, seeds=(0, 1))
+        for number, task in enumerate(suite_tasks(suite, choice)):
+            Store(tmp_path / suite).append(record(task, number))
+    return tmp_path
+
+
+def test_the_page_holds_every_table_and_loads_nothing(folder: Path) -> None:
+    made = write_arena_page(folder)
+    page = made["report"].read_text()
+    assert len(page) < 2_000_000
+    for words in (
+        "What may be concluded", "Table 2", "Table 3", "Table 4", "Fig. 2", "Fig. 4", "Fig. 5",
+        "Fig. 6", "Fig. 7", "Fig. 8", "Frontier", "DP-TimeFL", "Guarantees", "0.722", "0.565",
+    ):  # fmt: skip
+        assert words in page, words
+    assert not re.search(r"<script|<link|<img|@import|url\(|src=", page)
+    assert set(re.findall(r"https?://[^\"' ]+", page)) <= {"http://www.w3.org/2000/svg"}
+    assert 'name="viewport"' in page
+    pictures = sorted(made["pictures"].glob("*.svg"))
+    assert len(pictures) > 15
+    for picture in pictures:
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+    write_arena_page(folder)
+    assert sorted(made["pictures"].glob("*.svg")) == pictures
+
+
+def test_their_number_stands_beside_ours(folder: Path) -> None:
+    page = write_arena_page(folder)["report"].read_text()
+    mine = [
+        r["accuracy"]
+        for r in read_records(folder / "softshape-table2")
+        if r["task"]["method"] == "rocket" and r["task"]["epsilon"] is None
+    ]
+    expected = f"<td>rocket</td><td>0.898</td><td>{sum(mine) / len(mine):.3f}</td><td>0.565</td>"
+    assert expected in page
+
+
+def test_uncommitted_results_are_left_out(folder: Path) -> None:
+    task = suite_tasks("quick", Choice(data=SETS, methods=("1-nn",), seeds=(9,)))[0]
+    Store(folder).append(record(task, 0, commit="abc-dirty", accuracy=0.123456))
+    page = write_arena_page(folder)["report"].read_text()
+    assert "1 tasks were made by uncommitted code: they are left out." in page
+    with pytest.raises(TacitError, match="no finished task"):
+        write_arena_page(folder / "nothing")
+
+
+def test_png_without_a_browser_is_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(TacitError, match="Chrome or Chromium"):
+        write_arena_page(folder, png=True)
+
+
+def test_the_command_says_where_page_and_pictures_are(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tacit(capsys, "arena", "report", folder, "--json").json
+    assert Path(found["report"]).exists()
+    assert any(Path(found["pictures"]).iterdir())
+
+
+def test_drawings_put_values_where_they_belong() -> None:
+    line = line_plot("t", {"a": [(1.0, 0.0), (10.0, 1.0)]}, x="x", y="y", log_x=True)
+    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="3.5"', line.svg)
+    (x1, y1), (x2, y2) = [(float(x), float(y)) for x, y in places]
+    assert x1 < x2
+    assert y1 > y2, "larger values are higher up"
+    assert "&lt;b&gt;" in box_plot("<b>", {"m": [(0.5, "d")]}, x="accuracy").svg
+    ranks = rank_plot("t", {"good": 1.2, "poor": 2.8}, difference=0.5, groups=[["good"]]).svg
+    assert ranks.index("good") < ranks.index("poor")
