@@ -18,6 +18,7 @@ from tacit.local.channel import (
     design_channel,
     label_gain,
 )
+from tacit.local.confusion import class_shares, design_gain
 from tacit.mechanisms import channel_epsilon, krr_matrix
 
 EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 20.0, 40.0]
@@ -38,6 +39,13 @@ def test_designed_channels_keep_epsilon_exactly(seed: int, n_classes: int, epsil
     channel = design_channel(random_gain(np.random.default_rng(seed), n_classes), epsilon=epsilon)
     assert channel_epsilon(channel) <= epsilon
     np.testing.assert_allclose(channel.sum(axis=1), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, *EPSILONS, 11.17542583795073, 60.0, 800.0])
+@pytest.mark.parametrize("n_classes", [2, 5, 25])
+def test_k_rr_keeps_epsilon_to_the_last_bit(epsilon: float, n_classes: int) -> None:
+    gain = np.full((n_classes, n_classes), 1.0)
+    assert channel_epsilon(design_channel(gain, epsilon=epsilon, kind="krr")) <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -91,17 +99,50 @@ def test_ceiling_of_balanced_classes_is_k_rr_in_closed_form() -> None:
         assert accuracy_ceiling(np.ones(k), epsilon=epsilon) == pytest.approx(expected, abs=1e-7)
 
 
+def held_out_of(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    y = np.repeat(np.arange(len(counts)), counts)
+    return 0.97 * np.eye(len(counts))[y] + 0.03 / len(counts), y
+
+
 def test_rare_classes_are_left_out_only_with_enough_evidence() -> None:
-    """80/15/5 %: with 400 held-out series the rare labels go, with 8 the channel stays k-RR."""
+    """Shares of 8:8:3:5 among 24 series are no surprise from equal shares; among 2,400 they are."""
+    few = choose_channel(*held_out_of([8, 8, 3, 5]), epsilon=1.0)
+    many = choose_channel(*held_out_of([800, 800, 300, 500]), epsilon=1.0)
+    np.testing.assert_allclose(few, krr_matrix(4, 1.0), atol=1e-12)
+    assert np.count_nonzero(many.max(axis=0)) < 4
 
-    def held_out(n: int) -> tuple[np.ndarray, np.ndarray]:
-        y = np.repeat([0, 1, 2], [int(0.8 * n), int(0.15 * n), n - int(0.8 * n) - int(0.15 * n)])
-        return 0.97 * np.eye(3)[y] + 0.01, y
 
-    many = choose_channel(*held_out(400), epsilon=0.5)
-    few = choose_channel(*held_out(8), epsilon=0.5)
-    assert np.count_nonzero(many.max(axis=0)) < 3
-    np.testing.assert_array_equal(few, krr_matrix(3, 0.5))
+def test_a_class_that_is_never_recognised_is_left_out_with_enough_evidence() -> None:
+    """Class 2 looks like class 0: with 600 series its label is not sent, with 6 it still is."""
+
+    def alike(n: int) -> tuple[np.ndarray, np.ndarray]:
+        held_out, y = held_out_of([n, n, n])
+        held_out[y == 2] = [0.6, 0.02, 0.38]
+        return held_out, y
+
+    many, few = (choose_channel(*alike(n), epsilon=2.0) for n in (200, 2))
+    assert many[:, 2].max() == 0.0
+    assert few[:, 2].max() > 0.0
+
+
+def test_shares_are_shrunk_as_far_as_the_counts_allow() -> None:
+    np.testing.assert_allclose(class_shares(np.array([10.0, 10.0, 10.0])), 1 / 3)
+    few, many = (class_shares(n * np.array([8.0, 8.0, 3.0, 5.0])) for n in (1, 100))
+    for shares in (few, many):
+        assert shares.sum() == pytest.approx(1.0)
+    assert np.ptp(few) < 0.1  # counts: 3/24 to 8/24
+    np.testing.assert_allclose(many, np.array([8, 8, 3, 5]) / 24, atol=0.005)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_design_gain_is_a_joint_distribution_with_the_shrunken_shares(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_classes, size=40)
+    held_out = rng.dirichlet(np.ones(n_classes), size=40)
+    gain = design_gain(held_out, y)
+    assert gain.min() >= 0.0
+    counts = np.bincount(y, minlength=n_classes).astype(float)
+    np.testing.assert_allclose(gain.sum(axis=0), class_shares(counts))
 
 
 def test_gain_is_a_joint_distribution() -> None:

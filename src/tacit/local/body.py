@@ -102,7 +102,8 @@ def train_body(
     """Train the encoder asked for; `auto` takes the network where it is right more often.
 
     The network is tried only where the kernels leave room: first in a short race on one held-out
-    third, then in full by three-fold cross-validation; both use training series alone.
+    third, then in full by three-fold cross-validation, which it leaves after the first fold where
+    it is behind; all of it uses training series alone.
     """
     if encoder == "softshape":
         return train_softshape(X, y, n_classes=n_classes, rng=rng, progress=progress)
@@ -113,8 +114,10 @@ def train_body(
         return kernels
     if not _beats_kernels(kernels, X, y, n_classes=n_classes, rng=rng):
         return kernels
-    network = train_softshape(X, y, n_classes=n_classes, rng=rng, progress=progress)
-    return network if network.accuracy > kernels.accuracy else kernels
+    network = _cross_validate(
+        X, y, n_classes=n_classes, rng=rng, progress=progress, rival=kernels.held_out
+    )
+    return network or kernels
 
 
 def train_kernels(X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator) -> TrainedBody:
@@ -154,12 +157,30 @@ def train_softshape(
     X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator, progress: Progress
 ) -> TrainedBody:
     """The SoftShape network without noise inside, with posteriors from three-fold training."""
+    trained = _cross_validate(X, y, n_classes=n_classes, rng=rng, progress=progress, rival=None)
+    assert trained is not None  # only a rival stops it
+    return trained
+
+
+def _cross_validate(
+    X: Floats,
+    y: Codes,
+    *,
+    n_classes: int,
+    rng: np.random.Generator,
+    progress: Progress,
+    rival: Floats | None,
+) -> TrainedBody | None:
+    """Train on each two thirds and then on all; None once the rival's posteriors are as good."""
     fold = fold_of_each(y, n_folds=_FOLDS, rng=rng)
     scores = np.zeros((len(y), n_classes))
     for k in range(_FOLDS):
         progress(k, _FOLDS + 1, f"network, fold {k + 1} of {_FOLDS}")
         part = _train_network(X[fold != k], y[fold != k], n_classes=n_classes, rng=rng)
         scores[fold == k] = part.encode(X[fold == k])
+        seen = fold <= k
+        if rival is not None and _right(scores[seen], y[seen]) <= _right(rival[seen], y[seen]):
+            return None
     progress(_FOLDS, _FOLDS + 1, "network on all series")
     trained = _train_network(X, y, n_classes=n_classes, rng=rng)
     log_loss, temperature = best_temperature(scores, y)
@@ -168,9 +189,13 @@ def train_softshape(
         head.weight.detach().numpy().T.copy(), head.bias.detach().numpy().copy(), temperature
     )
     held_out = softmax(temperature * scores)
-    accuracy = float(np.mean(held_out.argmax(axis=1) == y))
     body = Body("softshape", SoftShapeEncoder.from_trained(trained), classifier)
-    return TrainedBody(body, held_out, log_loss, accuracy)
+    return TrainedBody(body, held_out, log_loss, _right(scores, y) / len(y))
+
+
+def _right(scores: Floats, y: Codes) -> int:
+    """How many series have their class on top."""
+    return int(np.count_nonzero(scores.argmax(axis=1) == y))
 
 
 def fold_of_each(y: Codes, *, n_folds: int, rng: np.random.Generator) -> Codes:
