@@ -24,12 +24,18 @@ from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
 from tacit.data import Dataset, load_dataset
 from tacit.fleet.baselines import train_fedavg
-from tacit.fleet.clients import HeadModel, class_scores, feature_map, label_indices
-from tacit.fleet.config import FleetPlan, make_plan
+from tacit.fleet.clients import (
+    HeadModel,
+    class_scores,
+    feature_map,
+    initial_model,
+    label_indices,
+)
+from tacit.fleet.config import FleetPlan, default_rounds, make_plan
 from tacit.fleet.experiment import deal_out
-from tacit.fleet.simulator import make_fleet, simulate
+from tacit.fleet.linking import sound_rate
+from tacit.fleet.simulator import Fleet, make_fleet, simulate
 
-ROUNDS = 80
 MECHANISMS = ("distributed", "privunit")
 FLOORS = {
     ("iid", 1000, "privunit"): 0.87,
@@ -57,7 +63,7 @@ def main() -> int:
             length=data.length,
             mechanism=mechanism,
             n_clients=clients,
-            n_rounds=ROUNDS,
+            n_rounds=default_rounds(mechanism=mechanism, n_clients=clients),
         )
         for clients, mechanism in product((100, 1000), MECHANISMS)
     }
@@ -98,8 +104,11 @@ def compare(
         n_classes=len(data.classes),
     )
 
+    def per_round(weights: np.ndarray) -> float:
+        return float(np.mean(class_scores(rows, weights).argmax(axis=1) == truth))
+
     def accuracy(model: HeadModel) -> float:
-        return float(np.mean(class_scores(rows, model.average).argmax(axis=1) == truth))
+        return per_round(model.average)
 
     fedavg = accuracy(train_fedavg(fleet, plan))
     lines = []
@@ -113,10 +122,15 @@ def compare(
             "clients": clients,
             "mechanism": mechanism,
             "seed": seed,
-            "rounds": ROUNDS,
+            "rounds": run.plan.n_rounds,
             "accuracy": accuracy(run.model),
             "fedavg": fedavg,
             "guarantee": plain(run.guarantee),
+            "local_epsilon": getattr(run.plan.settings, "local_epsilon", None),
+            "accuracy_per_round": [per_round(weights) for weights in run.averages],
+            "epsilon_per_round": [record.epsilon_spent or None for record in run.history],
+            "reidentification": linked(fleet, run.plan),
+            "chance": 1.0 / clients,
             "seconds": time.perf_counter() - start,
             "commit": commit(),
             "versions": versions(),
@@ -128,6 +142,14 @@ def compare(
         )
         lines.append(line)
     return lines
+
+
+def linked(fleet: Fleet, plan: FleetPlan) -> float | None:
+    """Share of a round's reports that the analyser could join to senders; shares: none to join."""
+    if plan.mechanism != "privunit":
+        return None
+    everybody = np.arange(fleet.n_clients)
+    return sound_rate(fleet.directions(everybody, initial_model(plan), plan), plan)
 
 
 def summary(found: Found) -> int:

@@ -92,3 +92,23 @@ def test_a_plan_of_the_other_mechanism_is_refused() -> None:
         privunit.parameters(other)
     with pytest.raises(TacitError, match="local_epsilon"):
         replace(plan(), settings=PrivUnitSettings(local_epsilon=0.0))
+
+
+@pytest.mark.parametrize(("n_clients", "n_rounds"), [(2, 1), (2, 3), (3, 7), (5, 12), (20, 2)])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_what_is_accounted_never_passes_what_was_asked(
+    n_clients: int, n_rounds: int, epsilon: float
+) -> None:
+    plan = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="privunit",
+        n_clients=n_clients,
+        n_rounds=n_rounds,
+        epsilon=epsilon,
+        n_kernels=5,
+    )
+    total = privunit.spent(plan, [n_clients] * n_rounds)
+    assert total is not None
+    assert 0.999 * epsilon < total.epsilon <= epsilon

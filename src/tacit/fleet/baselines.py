@@ -8,28 +8,28 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.fleet.clients import HeadModel, initial_model, local_moves, server_step
-from tacit.fleet.config import FleetPlan, Training, default_training
+from tacit.fleet.config import FleetPlan, default_training
 from tacit.fleet.simulator import Fleet
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
 from tacit.progress import Progress, silent
 
 FEDAVG = Unprotected(reason="FedAvg sends every client's update in clear to the server")
-_CONVERGED_ROUNDS = 100
+_CONVERGED_ROUNDS = 200
+_MOMENTUM = 0.9
 
 
 def train_fedavg(
     fleet: Fleet, plan: FleetPlan, *, n_rounds: int = _CONVERGED_ROUNDS, progress: Progress = silent
 ) -> HeadModel:
     """Federated averaging without noise, weighted by size, with server momentum, to convergence."""
-    training = Training(local_steps=5, local_rate=4.0, server_rate=1.0, momentum=0.9)
     model = initial_model(plan)
     sizes = np.concatenate([group.sizes[:, 0, 0] for group in fleet.groups])
     weights, velocity = model.weights, model.velocity
     for number in range(n_rounds):
-        moves = np.concatenate([local_moves(weights, g, training) for g in fleet.groups])
-        velocity = training.momentum * velocity + np.average(moves, axis=0, weights=sizes)
-        weights = weights - training.server_rate * velocity
+        moves = np.concatenate([local_moves(weights, g, n_steps=5, rate=4.0) for g in fleet.groups])
+        velocity = _MOMENTUM * velocity + np.average(moves, axis=0, weights=sizes)
+        weights = weights - velocity
         progress(number + 1, n_rounds, "FedAvg")
     return HeadModel(weights, velocity, weights, 1, n_rounds)
 

@@ -86,10 +86,18 @@ class ClientGroup:
     truth: Floats  # (clients, series, classes), zero where padded
     sizes: Floats  # (clients, 1, 1)
     products: Floats  # (clients, series, series), inner products of the rows
+    solver: Floats  # (clients, series, series), (products / size + ridge I)^-1
+    ridge: float
 
 
 def group_clients(
-    rows: Floats, labels: Integers, client: Integers, *, n_clients: int, n_classes: int
+    rows: Floats,
+    labels: Integers,
+    client: Integers,
+    *,
+    n_clients: int,
+    n_classes: int,
+    ridge: float = Training().local_ridge,
 ) -> list[ClientGroup]:
     """Batch the clients for one matrix product per group; every client must hold a series."""
     sizes = np.bincount(client, minlength=n_clients)
@@ -110,39 +118,70 @@ def group_clients(
         own = np.where(held[..., None], rows[index], 0.0)
         truth = np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0)
         counts = sizes[members, None, None].astype(np.float64)
-        groups.append(ClientGroup(members, own, truth, counts, own @ own.transpose(0, 2, 1)))
+        products = own @ own.transpose(0, 2, 1)
+        solver = np.linalg.inv(products / counts + ridge * np.eye(width))
+        groups.append(ClientGroup(members, own, truth, counts, products, solver, ridge))
     return groups
 
 
-def local_moves(weights: Floats, group: ClientGroup, training: Training) -> Floats:
-    """How far every client's weights move in its local steps, (clients, K - 1, features).
+def _start_scores(weights: Floats, group: ClientGroup) -> Floats:
+    """Contrast scores of every client's series; one product, not one per client."""
+    flat = group.rows.reshape(-1, weights.shape[1]) @ weights.T
+    return flat.reshape(*group.rows.shape[:2], len(weights))
 
-    Every step stays in the span of the client's rows, so the steps are taken on its errors with
-    the inner products of its rows, and only the end is carried back to weights.
+
+def _errors(scores: Floats, truth: Floats) -> Floats:
+    """Class probabilities minus the truth, (clients, series, classes)."""
+    scores = scores - scores.max(axis=2, keepdims=True)
+    chances: Floats = np.exp(scores)
+    chances /= chances.sum(axis=2, keepdims=True)
+    return chances - truth
+
+
+def local_moves(weights: Floats, group: ClientGroup, *, n_steps: int, rate: float) -> Floats:
+    """How far every client's weights move in plain gradient steps, (clients, K - 1, features).
+
+    What FedAvg averages. Every step stays in the span of the client's rows, so the steps are
+    taken on its errors with the inner products of its rows, and only the end is carried back.
     """
     contrast = contrasts(len(weights) + 1)
-    n_features = weights.shape[1]
-    flat = group.rows.reshape(-1, n_features) @ weights.T  # one product, not one per client
-    start = flat.reshape(*group.rows.shape[:2], len(weights))
-    rate = training.local_rate / group.sizes
+    start = _start_scores(weights, group)
+    per_series = rate / group.sizes
     errors = np.zeros_like(start)
-    for _ in range(training.local_steps):
-        scores = (start - rate * (group.products @ errors)) @ contrast
-        scores -= scores.max(axis=2, keepdims=True)
-        chances = np.exp(scores)
-        chances /= chances.sum(axis=2, keepdims=True)
-        errors = errors + (chances - group.truth) @ contrast.T
-    moves: Floats = (rate * errors).transpose(0, 2, 1) @ group.rows
+    for _ in range(n_steps):
+        scores = (start - per_series * (group.products @ errors)) @ contrast
+        errors = errors + _errors(scores, group.truth) @ contrast.T
+    moves: Floats = (per_series * errors).transpose(0, 2, 1) @ group.rows
+    return moves
+
+
+def local_solutions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
+    """The update that would undo each client's errors, (clients, K - 1, features).
+
+    The ridge regression of a client's softmax errors on its rows, series of rare classes
+    weighted up. Against a plain gradient it asks for more in directions in which the client's
+    rows vary little, which isotropic noise would otherwise drown.
+    """
+    if group.ridge != training.local_ridge:
+        raise TacitError(
+            f"these clients were prepared for local_ridge = {group.ridge:g}, the plan says "
+            f"{training.local_ridge:g}; make the fleet with the plan's value."
+        )
+    contrast = contrasts(len(weights) + 1)
+    errors = _errors(_start_scores(weights, group) @ contrast, group.truth)
+    of_class = np.maximum(group.truth.sum(axis=1, keepdims=True), 1.0)
+    errors *= (group.truth / of_class).sum(axis=2, keepdims=True) ** training.balance
+    moves: Floats = (group.solver @ (errors @ contrast.T)).transpose(0, 2, 1) @ group.rows
     return moves
 
 
 def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
-    """The direction of every client's local update, (clients, dimension), of norm 1 or 0.
+    """The direction of every client's local solution, (clients, dimension), of norm 1 or 0.
 
-    A few full-batch gradient steps from the common weights; the length of the way is thrown
-    away and only its direction kept, so that the sensitivity is 2 whatever the data are.
+    Its length is thrown away and only its direction kept, so that the sensitivity is 2 whatever
+    the data are.
     """
-    moves = local_moves(weights, group, training).reshape(len(group.clients), -1)
+    moves = local_solutions(weights, group, training).reshape(len(group.clients), -1)
     norms = np.linalg.norm(moves, axis=1, keepdims=True)
     return np.divide(moves, norms, out=np.zeros_like(moves), where=norms > 1e-12)
 
@@ -156,7 +195,14 @@ def client_direction(
     rows = feature_map(plan).transform(np.asarray(X, dtype=np.float64))
     labels = label_indices(y, plan.classes)
     alone = np.zeros(len(y), dtype=np.int64)
-    group = group_clients(rows, labels, alone, n_clients=1, n_classes=len(plan.classes))[0]
+    group = group_clients(
+        rows,
+        labels,
+        alone,
+        n_clients=1,
+        n_classes=len(plan.classes),
+        ridge=plan.training.local_ridge,
+    )[0]
     direction: Floats = local_directions(model.weights, group, plan.training)[0]
     return direction
 

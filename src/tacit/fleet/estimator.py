@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.clients import class_scores, feature_map
-from tacit.fleet.config import make_plan
+from tacit.fleet.config import default_rounds, make_plan
 from tacit.fleet.simulator import FleetRun, make_fleet, simulate
 from tacit.guarantee import Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
 
 Floats = NDArray[np.float64]
-_ROUNDS = 80
 
 
 class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
@@ -61,7 +60,7 @@ class DPTimeFLClassifier(_ClientClassifier):
     epsilon, delta : totals per client (sound); nominal epsilon_0 and unused (published).
     mode : "sound" or "published".
     mechanism : "privunit" or "distributed"; sound only.
-    n_rounds : None is 80 (sound) or Table II (published).
+    n_rounds : None is `config.default_rounds` (sound) or Table II (published).
     n_min : fewest reports for a round to be released; None is all that are asked.
     n_kernels : random kernels among the public features.
     local_epsilon : one local epsilon per client, instead of the calibrated one; sound privunit.
@@ -141,6 +140,9 @@ class DPTimeFLClassifier(_ClientClassifier):
         rng: np.random.Generator,
     ) -> None:
         n_clients = int(client.max()) + 1
+        rounds = self.n_rounds
+        if rounds is None:
+            rounds = default_rounds(mechanism=self.mechanism, n_clients=n_clients)
         plan = make_plan(
             classes=tuple(str(label) for label in self.classes_),
             n_channels=X.shape[1],
@@ -149,7 +151,7 @@ class DPTimeFLClassifier(_ClientClassifier):
             n_clients=n_clients,
             epsilon=self.epsilon,
             delta=self.delta,
-            n_rounds=_ROUNDS if self.n_rounds is None else self.n_rounds,
+            n_rounds=rounds,
             clients_per_round=self.clients_per_round,
             n_min=self.n_min,
             n_kernels=self.n_kernels,

@@ -27,7 +27,7 @@ _KERNEL_LENGTH = 9
 _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
-_RIDGE = 0.1  # of a unit variance: how far the public decorrelation goes
+_RIDGE = 3.0  # of a unit variance: how far the public decorrelation goes; see docs/fleet.md
 _CHUNK_VALUES = 2**20  # float32 values held at once by one block of unfolded windows
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 

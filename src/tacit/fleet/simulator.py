@@ -97,6 +97,8 @@ def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
         group.truth[chosen],
         group.sizes[chosen],
         group.products[chosen],
+        group.solver[chosen],
+        group.ridge,
     )
 
 
