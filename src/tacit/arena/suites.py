@@ -170,7 +170,8 @@ def _frontier(choice: Choice) -> list[Task]:
         choice,
         data=SOFTSHAPE_SETS,
         methods=[
-            *_plain(("softshape-label", "softshape-vector", "softshape-shapes", "ceiling")),
+            *_plain(("softshape-label", "softshape-vector", "softshape-shapes")),
+            *_plain(("ceiling", "majority")),
             ("minirocket", {"total": True}),
             ("quant", {"total": True}),
             ("timefl", {"n_clients": 16, "mechanism": "privunit"}),
