@@ -26,9 +26,10 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Path) -> None:
     found = tacit(
         capsys, "train", "softshape", *QUICK, "--epsilon", 2, "--seed", 3, "--out",
-        tmp_path / "b", "--json",
+        tmp_path / "b", "--page", tmp_path / "p.html", "--json",
     )  # fmt: skip
     assert found.code == 0
+    assert "epsilon = 2 in total" in (tmp_path / "p.html").read_text(encoding="utf-8")
     result = found.json
     assert {"accuracy", "guarantee", "train_seconds", "seed", "ceiling"} <= set(result)
     assert result["seed"] == 3

@@ -39,6 +39,9 @@ def train_softshape(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the bundle and the device file.")
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="HTML file with pictures of the result.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Train a classifier of locally private releases and measure it on the test part.
@@ -80,6 +83,12 @@ def train_softshape(
     if out is not None:
         classifier.save(out)
         result["bundle"] = out
+    if page is not None:
+        from tacit.report.local_page import write_softshape_page
+
+        result["page"] = write_softshape_page(
+            page, classifier=classifier, dataset=dataset, accuracy=result["accuracy"]
+        )
     emit(result, as_json=as_json)
 
 
