@@ -36,10 +36,7 @@ class Results:
 
     def lines(self, name: str) -> list[Line]:
         """The clean lines of a benchmark's file; all of them, noted, if none is clean."""
-        path = self.folder / f"{name}.jsonl"
-        if not path.exists():
-            return []
-        found = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+        found = self._all(name)
         clean = [line for line in found if _committed(line)]
         if found and not clean:
             self.uncommitted.add(name)
@@ -47,11 +44,15 @@ class Results:
 
     def every_line(self, name: str) -> list[Line]:
         """Also those of uncommitted code, which is noted: for times, which no line proves alone."""
-        path = self.folder / f"{name}.jsonl"
-        found = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+        found = self._all(name)
         if not all(_committed(line) for line in found):
             self.uncommitted.add(f"{name} in part")
         return found
+
+    def _all(self, name: str) -> list[Line]:
+        path = self.folder / f"{name}.jsonl"
+        text = path.read_text() if path.exists() else ""
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
 
     def arena(self, suite: str) -> list[Line]:
         """The finished, committed tasks of a suite."""

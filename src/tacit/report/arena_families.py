@@ -190,7 +190,7 @@ def _timefl_sentences(records: Sequence[Record]) -> list[str]:
 
 def frontier_blocks(records: Sequence[Record]) -> Section:
     """Accuracy against a total epsilon that every method really guarantees."""
-    named = [_renamed(record, _frontier_name(record)) for record in records]
+    named = _on_common_sets([_renamed(record, _frontier_name(record)) for record in records])
     rows = []
     for epsilon, part in by_budget(named).items():
         methods = sorted({r["task"]["method"] for r in part})
@@ -215,6 +215,15 @@ def frontier_blocks(records: Sequence[Record]) -> Section:
         title = "Accuracy against total epsilon, with what no method can exceed"
         blocks.append(line_plot(title, lines, x="total epsilon", y="mean accuracy", log_x=True))
     return _frontier_sentence(named), [*blocks, seconds_figure(named)]
+
+
+def _on_common_sets(records: Sequence[Record]) -> list[Record]:
+    """Only the data sets that every method has: means over different sets are not compared."""
+    sets: dict[str, set[str]] = {}
+    for record in records:
+        sets.setdefault(record["task"]["method"], set()).add(record["task"]["data"])
+    common = set.intersection(*sets.values())
+    return [record for record in records if record["task"]["data"] in common] or list(records)
 
 
 def _frontier_name(record: Record) -> str:
