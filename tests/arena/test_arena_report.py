@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from command import tacit
+from command import assert_refused, tacit
 from tacit.arena.store import Store
 from tacit.arena.suites import Choice, suite_tasks
 from tacit.errors import TacitError
@@ -113,6 +113,18 @@ def test_the_command_says_where_page_and_pictures_are(
     found = tacit(capsys, "arena", "report", folder, "--json").json
     assert Path(found["report"]).exists()
     assert any(Path(found["pictures"]).iterdir())
+
+
+def test_budgets_are_chosen_by_number_or_by_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("arena", "run", "quick", "--data", "ItalyPowerDemand", "--method", "majority")
+    outcome = tacit(capsys, *words, "--epsilon", "none", "--epsilon", "2", "--out", tmp_path / "r")
+    assert outcome.code == 0, outcome.err
+    assert [r["task"]["epsilon"] for r in read_records(tmp_path / "r")] == [None, 2.0]
+    for bad in ("0", "-1", "nan", "inf", "much"):
+        refused = tacit(capsys, *words, "--epsilon", bad, "--out", tmp_path / "s")
+        assert_refused(refused, "epsilon")
 
 
 def test_drawings_put_values_where_they_belong() -> None:

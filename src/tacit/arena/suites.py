@@ -56,7 +56,7 @@ class Choice:
 
     data: Sequence[str] | None = None
     methods: Sequence[str] | None = None
-    epsilons: Sequence[float] | None = None
+    epsilons: Sequence[float | None] | None = None
     seeds: Sequence[int] | None = None
 
 

@@ -22,7 +22,9 @@ def run_command(
     ] = False,
     data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
     method: Annotated[list[str] | None, typer.Option(help="Only these methods.")] = None,
-    epsilon: Annotated[list[float] | None, typer.Option(help="These budgets.")] = None,
+    epsilon: Annotated[
+        list[str] | None, typer.Option(help="These budgets; 'none' is without noise.")
+    ] = None,
     runs: Annotated[int | None, typer.Option(help="Number of seeds, from 0 on.")] = None,
     workers: Annotated[int, typer.Option(help="Processes at once, one thread each.")] = 2,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
@@ -36,10 +38,10 @@ def run_command(
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
     from tacit.arena.suites import Choice, suite_tasks
-    from tacit.errors import check_at_least, check_epsilon
+    from tacit.errors import check_at_least
 
     seeds = None if runs is None else range(check_at_least(runs, 1, name="runs"))
-    epsilons = None if epsilon is None else [check_epsilon(value) for value in epsilon]
+    epsilons = None if epsilon is None else [_budget(text) for text in epsilon]
     choice = Choice(data=data, methods=method, epsilons=epsilons, seeds=seeds)
     tasks = suite_tasks(suite, choice)
     check_at_least(workers, 1, name="workers")
@@ -52,6 +54,17 @@ def run_command(
             tasks, store, workers=workers, engine=engine, address=address, progress=report
         )
     emit({**tally.to_dict(), "results": store.path}, as_json=as_json)
+
+
+def _budget(text: str) -> float | None:
+    from tacit.errors import check_epsilon
+
+    if text == "none":
+        return None
+    try:
+        return check_epsilon(float(text))
+    except ValueError as error:
+        raise TacitError(f"--epsilon takes a number above 0 or 'none', got {text!r}.") from error
 
 
 @app.command("report")
