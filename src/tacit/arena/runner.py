@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -165,7 +165,8 @@ def _work(channel: Connection) -> None:
         except (EOFError, ConnectionError):
             return
         record = run_task(task_from_dict(json.loads(text)))
-        channel.send_bytes(json.dumps(record, allow_nan=False).encode())
+        with suppress(ConnectionError):  # the runner was killed meanwhile: the task runs again
+            channel.send_bytes(json.dumps(record, allow_nan=False).encode())
 
 
 @contextmanager
