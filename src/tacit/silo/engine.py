@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,7 @@ class SpuSession:
         self._agreed_code: set[str] = set()
         self._progress = progress
         self._calls = 0
+        self.compile_seconds = 0.0
         if (rank in self._computing) != (link is not None):
             raise TacitError(f"rank {rank} and the engine's link do not fit together.")
 
@@ -195,7 +197,9 @@ class SpuSession:
     def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
         """See `Session.run`; owners without a runtime only follow the shapes."""
         number = self._next()
+        start = time.monotonic()
         compiled = self._compiler.get(fn, shared, dict(static or {}))
+        self.compile_seconds += time.monotonic() - start
         handles = tuple(
             Shared(f"{fn.__name__}#{number}.{i}", shape, dtype)
             for i, (shape, dtype) in enumerate(compiled.outputs)

@@ -108,6 +108,7 @@ class PlainSession:
         self.opened: list[Opening] = []
         self.bytes_sent = 0
         self.rounds = 0
+        self.compile_seconds = 0.0
         self._board = board
         self._progress = progress
         self._calls = 0

@@ -82,7 +82,8 @@ def run_stages(session: Session, inputs: LocalInputs, setup: Setup) -> ProgramRe
         anchor = None if own_features is None else own_features[:, : own.n_anchor]
         arrays = train(session, features, data.indicators, anchor, setup)
     watch.note("classifier")
-    info = {"n_examined": searched.n_examined, **watch.info}
+    info: dict[str, Any] = {"n_examined": searched.n_examined, **watch.info}
+    info["batch_ends"] = list(searched.batch_ends)
     if own.rank == 0:
         assert indices is not None
         return ProgramResult(arrays=arrays | _places(own, indices), info=info)
@@ -94,15 +95,18 @@ class _Watch:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._time, self._bytes, self._rounds = time.monotonic(), 0, 0
-        self.info: dict[str, dict[str, float]] = {"seconds": {}, "bytes": {}, "messages": {}}
+        self._time, self._bytes, self._rounds, self._compiled = time.monotonic(), 0, 0, 0.0
+        names = ("seconds", "bytes", "messages", "compile_seconds")
+        self.info: dict[str, dict[str, float]] = {name: {} for name in names}
 
     def note(self, stage: str) -> None:
         now, sent, rounds = time.monotonic(), self._session.bytes_sent, self._session.rounds
         self.info["seconds"][stage] = round(now - self._time, 4)
         self.info["bytes"][stage] = sent - self._bytes
         self.info["messages"][stage] = rounds - self._rounds
-        self._time, self._bytes, self._rounds = now, sent, rounds
+        compiled = self._session.compile_seconds
+        self.info["compile_seconds"][stage] = round(compiled - self._compiled, 4)
+        self._time, self._bytes, self._rounds, self._compiled = now, sent, rounds, compiled
 
 
 def _places(own: Own, indices: NDArray[np.intp]) -> Arrays:

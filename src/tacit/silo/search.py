@@ -179,7 +179,7 @@ class Searched:
     distances: Shared
     qualities: Shared | None
     own: Ints | None
-    seconds: float
+    batch_ends: tuple[float, ...]  # seconds since the start, by this owner's clock
 
 
 def search_candidates(
@@ -187,7 +187,7 @@ def search_candidates(
 ) -> Searched:
     """Distances, and qualities, of one batch after another until done or out of time."""
     start = time.monotonic()
-    distances, gains, own_rows = [], [], []
+    distances, gains, own_rows, ends = [], [], [], []
     examined = 0
     total = sum(batch.count for batch in setup.batches)
     for number, batch in enumerate(setup.batches):
@@ -198,6 +198,7 @@ def search_candidates(
             gains.append(_batch_gain(session, own, data, setup, block, number=number))
         examined += batch.count
         spent = time.monotonic() - start
+        ends.append(round(spent, 4))
         left = spent / examined * (total - examined)
         contract = setup.settings.time_contract
         if contract is not None:
@@ -214,7 +215,7 @@ def search_candidates(
         distances=joined,
         qualities=qualities,
         own=rows,
-        seconds=time.monotonic() - start,
+        batch_ends=tuple(ends),
     )
 
 

@@ -88,6 +88,11 @@ class Session(Protocol):
         """Messages that this owner's engine has sent; an upper bound of the rounds."""
         ...
 
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds this owner has spent on compiling so far, or on waiting for who compiles."""
+        ...
+
     def share(
         self,
         name: str,
