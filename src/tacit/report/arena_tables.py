@@ -101,7 +101,7 @@ def ranking(table: Grid) -> Table:
             table.methods[i],
             f"{table.accuracy[:, i].mean():.3f}",
             f"{interval[i, 0]:.3f} to {interval[i, 1]:.3f}",
-            f"{table.spread[:, i].mean():.3f}",
+            f"{table.spread[:, i].mean():.3f}" if table.spread[:, i].any() else "-",
             f"{ranks[i]:.2f}",
             int(best[i]),
             f"{p_values[table.methods[i]]:.3g}" if table.methods[i] in p_values else "-",
