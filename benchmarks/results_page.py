@@ -103,7 +103,7 @@ def rival_rows(results: Results) -> list[tuple[Any, ...]]:
         ours = (_arena_mean(clean), _arena_mean(noisy) if full else None)
         theirs = (TABLE2[method].clean, TABLE2[method].noisy) if method in TABLE2 else (None, None)
         pairs = list(zip(theirs, ours, strict=True))
-        close = [abs(a - b) <= WITHIN for a, b in pairs if a is not None and b is not None]
+        gaps = [b - a for a, b in pairs if a is not None and b is not None]
         seeds = len({r["task"]["seed"] for r in mine})
         options = mine[0]["task"]["options"]
         note = ", ".join(f"{key}={value}" for key, value in options.items()) or "-"
@@ -111,13 +111,21 @@ def rival_rows(results: Results) -> list[tuple[Any, ...]]:
             (
                 method,
                 *(f"{v:.3f}" if v is not None else "-" for pair in pairs for v in pair),
-                "-" if not close else "yes" if all(close) else "no",
+                _closeness(gaps),
                 len({r["task"]["data"] for r in mine}),
                 seeds,
                 note,
             )
         )
     return rows
+
+
+def _closeness(gaps: Sequence[float]) -> str:
+    if not gaps:
+        return "-"
+    if min(gaps) < -WITHIN:
+        return "no, below"
+    return "no, above" if max(gaps) > WITHIN else "yes"
 
 
 def _paper_order(method: str) -> tuple[int, str]:

@@ -254,7 +254,7 @@ def rank_plot(
     canvas = _canvas(title)
     order = sorted(ranks, key=lambda name: ranks[name])
     left = _label_width(order)
-    across = _Axis(1.0, max(2.0, math.ceil(max(ranks.values()))), left, WIDTH - 14)
+    across = _Axis(1.0, max(2.0, math.ceil(max(ranks.values()))), left, WIDTH - 64)
     top = canvas.height + 14
     canvas.line((across.start, top - 8, across.start + _length(across, difference), top - 8),
                 "#000", 2.5)  # fmt: skip
@@ -273,7 +273,7 @@ def rank_plot(
         x = WIDTH - 6 - 5.0 * (place % 6)
         canvas.line((x, min(rows) - 6, x, max(rows) + 6), "#b2182b", 3.0)
     canvas.height = bottom
-    _grid(canvas, across, None, x="average rank, 1 is best; a red bar joins what is not told apart")
+    _grid(canvas, across, None, x="average rank (a red bar: not told apart)")
     return canvas.drawing()
 
 
