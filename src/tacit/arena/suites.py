@@ -134,7 +134,7 @@ def _fedst(choice: Choice) -> list[Task]:
 
 
 def _timefl(choice: Choice) -> list[Task]:
-    """Table II of the paper (i.i.d. clients, nominal budgets), then the sound fleet at 8."""
+    """The sound fleet at 8, then Table II of the paper (i.i.d. clients, nominal budgets)."""
     published = _grid(
         "timefl",
         choice,
@@ -156,7 +156,7 @@ def _timefl(choice: Choice) -> list[Task]:
         epsilons=(8.0,),
         seeds=(0,),
     )
-    return published + sound
+    return sound + published
 
 
 def _frontier(choice: Choice) -> list[Task]:
