@@ -64,14 +64,21 @@ def distances_program(session: Session, inputs: LocalInputs, plan: Plan) -> Prog
 
 
 def slow_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
-    """Long enough to be killed or frozen in the middle: it says when it is there."""
+    """Long enough to be killed or frozen in the middle: it says when it is there.
+
+    Half the time the engine computes, half the time the protocols over replicated shares.
+    """
     shared = share_all(session, inputs, plan)
     everything = session.run(join, *shared)
+    static = {"cap": 0, "shift": 4}
     for step in range(600):
         if step == 3:
             say_working()
         everything = session.run(double, everything)
-        time.sleep(0.05)
+        for _ in range(8):
+            found = session.distances(everything, everything, shared[0], static=static, narrow=True)
+            session.free(found)
+        time.sleep(0.01)
     session.reveal(everything, to=0, what="everything")
     return ProgramResult()
 
@@ -93,4 +100,14 @@ def sort_rows(x: Any) -> Any:
 def sorting_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
     """Uses an operation that opens comparisons: must be refused."""
     session.run(sort_rows, *share_all(session, inputs, plan)[:1])
+    return ProgramResult()
+
+
+def shift_by(x: Any, *, amount: int) -> Any:
+    return x + amount
+
+
+def diverging_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """Every party compiles other code: must be refused before it runs."""
+    session.run(shift_by, *share_all(session, inputs, plan)[:1], static={"amount": session.rank})
     return ProgramResult()

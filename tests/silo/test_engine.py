@@ -54,6 +54,13 @@ def _check_shares_only(secure: FederationResult, plan: Plan) -> None:
 
 
 @pytest.mark.slow
+def test_code_that_differs_between_parties_is_not_run(tmp_path: Path) -> None:
+    plan, inputs = plan_of("diverging_program", 3)
+    with pytest.raises(TacitError, match="compiled another 'shift_by'"):
+        run_federation(plan, inputs, cache=tmp_path)
+
+
+@pytest.mark.slow
 def test_a_program_that_sorts_is_refused_on_all_sides(tmp_path: Path) -> None:
     plan, inputs = plan_of("sorting_program", 3)
     with pytest.raises(TacitError, match="sort, which may open secret values"):

@@ -130,6 +130,18 @@ def test_rows_are_sorted_and_their_lowest_bits_read(dtype: Any, bits: int) -> No
     assert np.array_equal(found, keys & 1)
 
 
+@pytest.mark.parametrize("n_bits", [1, 31, 32, 63])
+@pytest.mark.parametrize("n", [1, 6, 8])
+def test_low_bits_come_in_the_order_of_the_keys(n_bits: int, n: int) -> None:
+    rng = np.random.default_rng(n_bits)
+    keys = rng.integers(0, 2**n_bits - 1, (40, n), endpoint=True)
+    keys[0], keys[1, 0] = 2**n_bits - 1, 0
+    found, _, _ = together(
+        lambda party, s: party.sorted_low_bits(s, n_bits=n_bits), shares_of(keys, np.uint64, rng)
+    )
+    assert np.array_equal(found, np.sort(keys, axis=1) & 1)
+
+
 @pytest.mark.parametrize(("length", "cap"), [(1, 0), (7, 0), (7, 3000), (30, 0)])
 def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None:
     rng = np.random.default_rng(length)
@@ -196,6 +208,18 @@ def test_what_one_party_sees_does_not_tell_two_secrets_apart() -> None:
             received = np.frombuffer(b"".join(wire.seen[rank][1:]), dtype=np.uint8)
             ones = int(np.unpackbits(received).sum())
             assert stats.binomtest(ones, 8 * received.size).pvalue > FALSE_ALARM
+
+
+def test_keys_are_drawn_anew_for_every_pair_and_every_run() -> None:
+    zeros = [(np.zeros(4, dtype=np.uint32),) * 2] * 3
+    keys = []
+    for _ in range(2):
+        _, wire, _ = together(lambda party, s: party.multiply(s, s), zeros)
+        keys += [messages[0] for messages in wire.seen.values()]
+    assert {len(key) for key in keys} == {32}
+    assert len(set(keys)) == 6  # by luck with probability 2^-252
+    # A party receives one key, that of the party after it, and makes one: it lacks the third.
+    assert [len(m) for m in wire.seen[0]].count(32) == 1
 
 
 def test_sizes_and_counts_follow_from_the_shapes_alone() -> None:

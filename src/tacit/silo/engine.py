@@ -30,7 +30,7 @@ from tacit.progress import Progress, silent
 from tacit.silo.compiler import Compiled, Compiler
 from tacit.silo.distances import distances_dot
 from tacit.silo.nearest import nearest
-from tacit.silo.network import next_power_of_two, sorted_low_bits
+from tacit.silo.network import sorted_low_bits
 from tacit.silo.openings import Opening
 from tacit.silo.plain_session import PlainSession, run_plain
 from tacit.silo.plan import Plan
@@ -242,19 +242,9 @@ class SpuSession:
         if not self._replicates:
             found: Shared = self.run(sorted_low_bits, keys)
             return found
-        rows, n = keys.shape
-        width, ring = next_power_of_two(n), np.uint32 if n_bits < 32 else np.uint64
-        largest = 2 ** (8 * np.dtype(ring).itemsize - 1) - 1
 
         def kernel(party: Replicated) -> Pair:
-            words = self._words(keys)
-            filler = party.constant(largest, (rows, width - n), ring)
-            first, second = (
-                np.concatenate([w.astype(ring), f], axis=1)
-                for w, f in zip(words, filler, strict=True)
-            )
-            ordered = party.sorted_rows((first, second))
-            return party.lowest_bit((ordered[0][:, :n], ordered[1][:, :n]))
+            return party.sorted_low_bits(self._words(keys), n_bits=n_bits)
 
         return self._bulk("sorted_low_bits", kernel, keys.shape)
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.bitslices import bits_of, to_slice, to_slices
+from tacit.silo.network import next_power_of_two
 
 Words = NDArray[Any]  # uint32 or uint64: all arithmetic wraps
 Pair = tuple[Words, Words]  # x_i and x_{i+1} at party i
@@ -230,6 +231,21 @@ class Replicated:
         """The lowest bit of every word in the ring of 2^64: no carry enters it."""
         bits = (to_slice(x[0] & x[0].dtype.type(1)), to_slice(x[1] & x[1].dtype.type(1)))
         return self.arithmetic(bits, x[0].shape, np.uint64)
+
+    def sorted_low_bits(self, keys: Pair, *, n_bits: int) -> Pair:
+        """The lowest bit of every key after each row (b, n) was sorted upwards.
+
+        Keys of up to 31 bits are sorted in the ring of 2^32, others, up to 63, in that of 2^64.
+        """
+        ring = np.uint32 if n_bits <= 31 else np.uint64
+        rows, n = keys[0].shape
+        largest = np.iinfo(ring).max // 2
+        filler = self.constant(largest, (rows, next_power_of_two(n) - n), ring)
+        first, second = (
+            np.concatenate([k.astype(ring), f], axis=1) for k, f in zip(keys, filler, strict=True)
+        )
+        ordered = self.sorted_rows((first, second))
+        return self.lowest_bit((ordered[0][:, :n], ordered[1][:, :n]))
 
     def sorted_rows(self, x: Pair) -> Pair:
         """Each row (b, n) upwards by a bitonic network; n must be a power of two."""

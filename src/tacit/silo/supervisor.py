@@ -53,6 +53,8 @@ class EngineProcess:
                 stdout=descriptor,
                 stderr=descriptor,
                 start_new_session=True,
+                # Its matrix products are many and small: more threads only get in each other's way.
+                env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
             )
         finally:
             os.close(descriptor)
