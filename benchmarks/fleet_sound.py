@@ -68,7 +68,7 @@ def main() -> int:
         for clients, mechanism in product((100, 1000), MECHANISMS)
     }
     found: Found = defaultdict(list)
-    for seed, clients, split in product(range(options.seeds), (100, 1000), ("iid", "subject")):
+    for clients, seed, split in product((100, 1000), range(options.seeds), ("subject", "iid")):
         for line in compare(data, plans, split, clients, seed):
             found[split, clients, line["mechanism"]].append((line["accuracy"], line["fedavg"]))
             with options.out.open("a") as file:

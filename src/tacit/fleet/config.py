@@ -27,7 +27,7 @@ class Training:
     lifted: 0 counts series alike, 1 counts classes alike.
     """
 
-    local_ridge: float = 0.03
+    local_ridge: float = 0.1
     balance: float = 0.5
     server_rate: float = 1.0
     momentum: float = 0.0
