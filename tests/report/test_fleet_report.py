@@ -42,3 +42,56 @@ def test_a_page_about_a_run(tmp_path: Path) -> None:
     assert "UCIHAR, 100 clients" in text
     assert "0.9500" in text
     assert "differential privacy with epsilon = 8" in text
+
+
+def _published(method: str, epsilon: float, accuracy: float, seed: int) -> dict[str, object]:
+    return {
+        "data": "UCIHAR",
+        "clients": 100,
+        "seed": seed,
+        "method": method,
+        "nominal_epsilon": epsilon,
+        "accuracy": accuracy,
+        "accuracy_per_round": [0.5, accuracy],
+        "nominal_delta_per_round": [0.0, 0.0] if method == "fedavg" else [0.01, 0.02],
+        "reidentification": None if method == "fedavg" else 1.0,
+        "chance": 0.025,
+    }
+
+
+def test_the_benchmark_page_draws_means_over_seeds_and_keeps_the_two_modes_apart(
+    tmp_path: Path,
+) -> None:
+    published = [_published("dptimefl", 8.0, value, seed) for seed, value in enumerate((0.8, 0.9))]
+    published.append(_published("fedavg", 100.0, 0.95, 0))
+    sound = [
+        {
+            "data": "UCIHAR",
+            "split": "subject",
+            "clients": 100,
+            "mechanism": "privunit",
+            "accuracy": 0.9,
+            "fedavg": 0.95,
+            "accuracy_per_round": [0.6, 0.9],
+            "epsilon_per_round": [None, 8.0],
+            "reidentification": 0.02,
+            "chance": 0.01,
+            "guarantee": SOUND.to_dict(),
+        }
+    ]
+    blocks = fleet.benchmark_blocks(published, sound)
+    figures = {b.layout.title.text: b for b in blocks if hasattr(b, "layout")}
+    rounds = figures["UCIHAR, N = 100: accuracy per round (Fig. 3 and 4)"]
+    assert {t.name: round(t.y[-1], 6) for t in rounds.data} == {
+        'DP-TimeFL "8"': 0.85,
+        "FedAvg": 0.95,
+    }
+    assert rounds.layout.meta["guarantee"]["kind"] == "unprotected"
+    spent = figures["N = 100: epsilon spent per round (Fig. 6)"]
+    assert (list(spent.data[0].x), list(spent.data[0].y)) == ([2], [8.0])
+    assert spent.layout.meta["guarantee"]["epsilon"] == SOUND.epsilon
+    linked = figures["Reports joined to their senders, N = 100"]
+    assert list(linked.data[0].y) == [1.0, 0.02]
+    page = fleet.write_benchmark_page(tmp_path / "all.html", published=published, sound=sound)
+    assert "with a guarantee, split subject" in page.read_text()
+    assert fleet.benchmark_blocks([], []) == []
