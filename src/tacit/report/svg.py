@@ -222,7 +222,7 @@ def box_plot(
         canvas.line((across(tick), top, across(tick), bottom), "#e5e5e5")
     for place, (name, group) in enumerate(groups.items()):
         middle = top + 26.0 * place + 13
-        canvas.text(left - 6, middle + 4, name, anchor="end")
+        canvas.text(left - 6, middle + 4, _short(name), anchor="end")
         _box(canvas, across, middle, group, colour_of(place))
     canvas.height = bottom
     _grid(canvas, across, None, x=x)
@@ -255,17 +255,16 @@ def rank_plot(
     order = sorted(ranks, key=lambda name: ranks[name])
     left = _label_width(order)
     across = _Axis(1.0, max(2.0, math.ceil(max(ranks.values()))), left, WIDTH - 64)
-    top = canvas.height + 14
-    canvas.line((across.start, top - 8, across.start + _length(across, difference), top - 8),
-                "#000", 2.5)  # fmt: skip
-    canvas.text(across.start + _length(across, difference) + 6, top - 4,
-                f"critical difference {difference:.2f}", size=11)  # fmt: skip
+    top = canvas.height + 18
+    reach = across.start + _length(across, difference)
+    canvas.line((across.start, top - 6, reach, top - 6), "#000", 2.5)
+    canvas.text(across.start, top - 11, f"critical difference {difference:.2f}", size=11)
     bottom = top + 22.0 * len(order) + 6
     for tick in across.ticks():
         canvas.line((across(tick), top, across(tick), bottom), "#e5e5e5")
     for place, name in enumerate(order):
         y = top + 22.0 * place + 14
-        canvas.text(left - 6, y + 4, name, anchor="end")
+        canvas.text(left - 6, y + 4, _short(name), anchor="end")
         canvas.dot(across(ranks[name]), y, "#2166ac", f"{name}: {ranks[name]:.2f}", radius=4.5)
         canvas.text(across(ranks[name]) + 8, y + 4, f"{ranks[name]:.2f}", size=10.5)
     for place, group in enumerate(groups):
@@ -290,7 +289,7 @@ def dot_plot(title: str, rows: Mapping[str, Mapping[str, float]], *, x: str) -> 
         canvas.line((across(tick), top, across(tick), bottom), "#e5e5e5")
     for place, (label, row) in enumerate(rows.items()):
         y = top + 22.0 * place + 12
-        canvas.text(left - 6, y + 4, label, anchor="end")
+        canvas.text(left - 6, y + 4, _short(label), anchor="end")
         canvas.line((across(min(row.values())), y, across(max(row.values())), y), "#bbb")
         for name, value in row.items():
             colour = colour_of(names.index(name))
@@ -307,6 +306,11 @@ def _length(axis: _Axis, amount: float) -> float:
 
 def _label_width(names: Sequence[str] | Mapping[str, object]) -> float:
     return min(210.0, 14.0 + 6.6 * max(len(name) for name in names))
+
+
+def _short(name: str) -> str:
+    """A label that fits; the dots' tooltips have it whole."""
+    return name if len(name) <= 30 else f"{name[:16]}…{name[-13:]}"
 
 
 def _room(values: Numbers) -> tuple[float, float]:
