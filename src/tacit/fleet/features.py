@@ -1,11 +1,11 @@
 """Frozen features from a public seed: nothing in them is learned from anybody's data.
 
 A window becomes per-channel statistics, spectral bands, correlations between channels and the
-proportion of positive values under random kernels (PPV). They are standardised, weighted by family
-and partly decorrelated with the mean and covariance of *generated* signals, drawn from the same
-public seed, so that not a single data statistic is in them. Every row has norm 1 and ends with the
-constant that carries the bias. Noise will be alike in all coordinates: what counts is how much of
-a row's energy tells classes apart, and full decorrelation would spread it thin.
+proportion of positive values under random kernels (PPV). They are standardised and partly
+decorrelated with the mean and covariance of *generated* signals, drawn from the same public seed,
+so that not a single data statistic is in them. Every row has norm 1 and ends with the constant
+that carries the bias. Noise will be alike in all coordinates: what counts is how much of a row's
+energy tells classes apart, and full decorrelation would spread it thin.
 
 NumPy only: clients carry this module.
 """
@@ -28,10 +28,7 @@ _KERNEL_LENGTH = 9
 _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
-_RIDGE = 10.0  # of a unit variance: how far the public decorrelation goes; see docs/fleet.md
-_STATISTICS_WEIGHT = 8.0  # of a random kernel's: what lies behind the energy of a row
-_BANDS_WEIGHT = 6.0
-_CORRELATIONS_WEIGHT = 6.0
+_RIDGE = 0.5  # of a unit variance: how far the public decorrelation goes; see docs/fleet.md
 _CHUNK_VALUES = 2**20  # float32 values held at once by one block of unfolded windows
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
@@ -88,21 +85,13 @@ def public_features(
     banks = _draw_banks(n_channels, length, n_kernels, rng)
     count = max(600, min(2000, 2**21 // length))  # enough for a covariance, quick for long series
     raw = _raw_features(generated_signals(count, n_channels, length, rng), banks)
-    centre = raw.mean(axis=0)
-    spread = (raw.std(axis=0) + 1e-3) / _family_weights(len(centre), n_channels, n_kernels)
+    centre, spread = raw.mean(axis=0), raw.std(axis=0) + 1e-3
     # The symmetric root does not depend on the basis that eigh happens to return.
     values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
     root = (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
     return FeatureMap(
         n_channels, length, n_kernels, seed, banks, centre, np.asarray(root / spread[:, None])
     )
-
-
-def _family_weights(n_raw: int, n_channels: int, n_kernels: int) -> Floats:
-    """How much each raw feature counts; the many kernels would otherwise hide the few others."""
-    n_pairs = n_channels * (n_channels - 1) // 2
-    counts = (3 * n_channels, n_raw - 3 * n_channels - n_pairs - n_kernels, n_pairs, n_kernels)
-    return np.repeat([_STATISTICS_WEIGHT, _BANDS_WEIGHT, _CORRELATIONS_WEIGHT, 1.0], counts)
 
 
 def generated_signals(count: int, n_channels: int, length: int, rng: np.random.Generator) -> Floats:
