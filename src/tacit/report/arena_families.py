@@ -204,9 +204,10 @@ def frontier_blocks(records: Sequence[Record]) -> Section:
     lines = lines_by_method(named)
     blocks: list[Any] = [
         Text(
-            "No release of a total epsilon per series can exceed the ceiling, whatever the "
-            "classifier. The fleet's epsilon protects clients that train, not the series that is "
-            "classified; it stands here for reading, not for ranking.",
+            "No release of a total epsilon per series can exceed the ceiling in expectation, "
+            "whatever the classifier; the noise of one test run can lie above it. The fleet's "
+            "epsilon protects clients that train, not the series that is classified; it stands "
+            "here for reading, not for ranking.",
             "Frontier: equal total epsilon",
         ),
         Table(("budget", "method", "mean accuracy", "sets", "guarantee"), rows),

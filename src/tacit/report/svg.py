@@ -46,6 +46,7 @@ class _Axis:
     start: float
     end: float
     log: bool = False
+    marks: tuple[float, ...] = ()
 
     def __call__(self, value: float) -> float:
         low, high, at = (self._scaled(v) for v in (self.low, self.high, value))
@@ -56,7 +57,9 @@ class _Axis:
         return math.log10(max(value, 1e-12)) if self.log else value
 
     def ticks(self) -> list[float]:
-        """A handful of round numbers."""
+        """A handful of round numbers, or the `marks` if there are any."""
+        if self.marks:
+            return list(self.marks)
         if self.log:
             powers = range(
                 math.ceil(self._scaled(self.low)), math.floor(self._scaled(self.high)) + 1
@@ -171,12 +174,10 @@ def line_plot(
     top, bottom = canvas.height, canvas.height + 230
     canvas.height = bottom
     xs = [at for at, _ in points]
-    across = _Axis(min(xs), max(xs), 52, WIDTH - 12, log=log_x)
+    marks = tuple(sorted(set(xs))) if log_x and len(set(xs)) <= 8 else ()
+    across = _Axis(min(xs), max(xs), 52, WIDTH - 12, log=log_x, marks=marks)
     up = _Axis(low, high, bottom, top)
     _grid(canvas, across, up, x=x, y=y)
-    if log_x:
-        for at in sorted(set(xs)):
-            canvas.line((across(at), bottom, across(at), bottom + 4), "#888")
     for place, (name, series) in enumerate(lines.items()):
         colour = colour_of(place)
         where = [(across(at), up(value)) for at, value in sorted(series)]
