@@ -1,6 +1,6 @@
 """Accuracy of the sound fleet at (8, 1e-5): both mechanisms, 100 and 1000 clients, two splits.
 
-    python benchmarks/fleet_sound.py [--seeds 3] [--out results/fleet_sound.jsonl]
+    python benchmarks/fleet_sound.py [--seeds 0 1 2] [--clients 100 1000] [--out FILE]
 
 iid is the split of the paper; subject tests on persons who hold no client. FedAvg to convergence
 runs beside on the same split, features and seed. The training settings are
@@ -51,7 +51,8 @@ Found = dict[tuple[str, int, str], list[tuple[float, float]]]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="UCIHAR")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--clients", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--out", type=Path, default=Path("results/fleet_sound.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -65,10 +66,10 @@ def main() -> int:
             n_clients=clients,
             n_rounds=default_rounds(mechanism=mechanism, n_clients=clients),
         )
-        for clients, mechanism in product((100, 1000), MECHANISMS)
+        for clients, mechanism in product(options.clients, MECHANISMS)
     }
     found: Found = defaultdict(list)
-    for clients, seed, split in product((100, 1000), range(options.seeds), ("subject", "iid")):
+    for clients, seed, split in product(options.clients, options.seeds, ("subject", "iid")):
         for line in compare(data, plans, split, clients, seed):
             found[split, clients, line["mechanism"]].append((line["accuracy"], line["fedavg"]))
             with options.out.open("a") as file:

@@ -235,4 +235,4 @@ def default_rounds(*, mechanism: str, n_clients: int) -> int:
     The less a report spends, the more a shuffle amplifies, and with few clients that outweighs
     everything else. Chosen on WISDM and HHAR.
     """
-    return 160 if mechanism == "privunit" and n_clients < 500 else 80
+    return 320 if mechanism == "privunit" and n_clients < 500 else 80
