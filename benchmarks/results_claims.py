@@ -154,7 +154,7 @@ def _fedst(results: Results) -> list[Row]:
             "the basic protocol is secure and accurate",
             "reproduced" if equal else NOTHING[0],
             "its distances and qualities equal brute force (tests/silo); the default search on "
-            f"shares has {equal[-1]} shapelets equal to plaintext; the whole basic one was only timed"
+            f"shares has {equal[-1]} shapelets equal to plaintext; the basic one was only timed"
             if equal
             else NOTHING[1],
             RUN_SPEED,
