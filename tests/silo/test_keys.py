@@ -137,8 +137,15 @@ def test_limits_must_be_times(value: float) -> None:
         replace(Limits(), join_seconds=value)
 
 
-def test_a_federation_without_tls_stays_on_this_machine(tmp_path: Path) -> None:
-    away = [("10.0.0.1:1", "10.0.0.1:2"), *ADDRESSES[1:]]
+@pytest.mark.parametrize(
+    "peer",
+    [("10.0.0.1:1", "127.0.0.1:2"), ("127.0.0.1:1", "10.0.0.1:2")],
+    ids=["control", "engine"],
+)
+def test_a_federation_without_tls_stays_on_this_machine(
+    peer: tuple[str, str], tmp_path: Path
+) -> None:
+    away = [peer, *ADDRESSES[1:]]
     configs = write_folders(tmp_path / "f", TERMS, addresses=away, limits=Limits(), tls=False)
     with pytest.raises(TacitError, match=r"127\.0\.0\.1 only"):
         load_config(configs["north"])

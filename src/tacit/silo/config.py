@@ -180,7 +180,8 @@ def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
             "the others know; put one file in both places and hand it to the others."
         )
     tls = plain.get("tls", True)
-    if not tls and any(split_address(p.control)[0] != "127.0.0.1" for p in peers):
+    hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}
+    if not tls and hosts != {"127.0.0.1"}:
         raise TacitError("tls = false is for measurements on 127.0.0.1 only.")
     return PartyConfig(
         name=plain["name"],
