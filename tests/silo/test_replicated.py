@@ -159,6 +159,25 @@ def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None
     assert not cap or (wanted == cap >> 5).any()
 
 
+@pytest.mark.parametrize(
+    ("cap", "shift", "length"),
+    [(2**31, 0, 2), (-1, 0, 2), (0, 32, 2), (0, -1, 2), (0, 0, 2**20 + 1)],
+)
+def test_public_numbers_beyond_the_ring_are_refused(cap: int, shift: int, length: int) -> None:
+    words = np.zeros((1, length), dtype=np.uint64)
+    with pytest.raises(TacitError, match="fit distances below"):
+        nearest(None, (words,) * 2, (words,) * 2, (words,) * 2, cap=cap, shift=shift)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n_bits", [0, 64])
+def test_keys_beyond_the_ring_are_refused(n_bits: int) -> None:
+    wire = Wire()
+    wire.boxes[1, 0].put(bytes(32))
+    words = np.zeros((1, 2), dtype=np.uint64)
+    with pytest.raises(TacitError, match="1 to 63 bits"):
+        Replicated(wire.of(0), 0).sorted_low_bits((words, words), n_bits=n_bits)
+
+
 def uniform_bytes(messages: list[bytes]) -> float:
     """p-value of a chi-square test that all bytes are uniform."""
     counts = np.bincount(np.frombuffer(b"".join(messages), dtype=np.uint8), minlength=256)

@@ -10,16 +10,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import TacitError
 from tacit.silo.replicated import Pair, Replicated, Words
 
 Floats = NDArray[np.float64]
 Limbs = tuple[Floats, Floats]
+# So many products of 16-bit limbs, twice, sum to at most 2**53: exact in float64.
+MAX_LENGTH = 2**20
 
 
 def nearest(
     party: Replicated, series: Pair, squares: Pair, shapelets: Pair, *, cap: int, shift: int
 ) -> Pair:
-    """Rescaled distances (b, R), in the ring of 2^64, of shapelets (b, L) to series (R, N)."""
+    """Rescaled distances (b, R), in the ring of 2^64, of shapelets (b, L) to series (R, N).
+
+    Public numbers that the ring cannot take are refused, at every party, before a message is sent.
+    """
+    if not (0 <= cap < 2**31 and 0 <= shift < 32 and shapelets[0].shape[1] <= MAX_LENGTH):
+        raise TacitError(
+            f"a cap of {cap}, a shift by {shift} or a length of {shapelets[0].shape[1]} does not "
+            "fit distances below 2^31; use narrow=False."
+        )
     low = [_low_words(x) for x in (series, squares, shapelets)]
     raw = _raw_distances(party, *low)
     if cap:
@@ -77,7 +88,7 @@ def _product(limbs: tuple[Limbs, Limbs], window: slice) -> Words:
 
 
 def _limbs(x: Words) -> Limbs:
-    """Lower and upper 16 bits: sums of their products are exact in float64 up to 2^20 terms."""
+    """Lower and upper 16 bits: sums of up to MAX_LENGTH products are exact in float64."""
     return (x & np.uint32(0xFFFF)).astype(np.float64), (x >> np.uint32(16)).astype(np.float64)
 
 

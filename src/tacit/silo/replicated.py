@@ -237,6 +237,8 @@ class Replicated:
 
         Keys of up to 31 bits are sorted in the ring of 2^32, others, up to 63, in that of 2^64.
         """
+        if not 1 <= n_bits <= 63:
+            raise TacitError(f"keys to sort have 1 to 63 bits, got {n_bits}.")
         ring = np.uint32 if n_bits <= 31 else np.uint64
         rows, n = keys[0].shape
         largest = np.iinfo(ring).max // 2
