@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from tacit.silo import engine
 from tacit.silo.plan import Plan
 from tacit.silo.session import LocalInputs, ProgramResult, Session
 
@@ -110,4 +111,13 @@ def shift_by(x: Any, *, amount: int) -> Any:
 def diverging_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
     """Every party compiles other code: must be refused before it runs."""
     session.run(shift_by, *share_all(session, inputs, plan)[:1], static={"amount": session.rank})
+    return ProgramResult()
+
+
+def other_protocols_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """One party has another source of the protocols over replicated shares: must be refused."""
+    if session.rank == 1:
+        engine.source_fingerprint = lambda: "0" * 64
+    keys = share_all(session, inputs, plan)[0]
+    session.sorted_low_bits(keys, n_bits=31)
     return ProgramResult()

@@ -45,7 +45,7 @@ from tacit.silo.session import (
     Static,
     check_share,
 )
-from tacit.silo.shares import frame_of, share_from, share_of, words_of
+from tacit.silo.shares import frame_of, share_from, share_of, source_fingerprint, words_of
 
 __all__ = [
     "LocalInputs",
@@ -205,7 +205,7 @@ class SpuSession:
             for i, (shape, dtype) in enumerate(compiled.outputs)
         )
         if self._runtime is not None:
-            self._agree_on_code(compiled, fn.__name__)
+            self._agree_on_code(compiled.fingerprint, fn.__name__)
             self._execute(compiled, fn.__name__, shared, handles)
         return handles if compiled.many else handles[0]
 
@@ -258,9 +258,12 @@ class SpuSession:
         """Run a protocol of `Replicated` among the computing parties; its result is shared."""
         handle = Shared(f"{name}#{self._next()}", shape, "int64")
         if self._runtime is not None and self._link is not None:
+            before = (0, 0, 0, 0)  # the exchange of keys counts as well
             if self._party is None:
+                self._agree_on_code(source_fingerprint(), "protocols over replicated shares")
                 self._party = Replicated(self._link, self.rank)
-            before = self._party.traffic
+            else:
+                before = self._party.traffic
             self._runtime.set_var(handle.name, share_of(kernel(self._party)))
             spent = [a - b for a, b in zip(self._party.traffic, before, strict=True)]
             self.traffic.append(
@@ -274,24 +277,24 @@ class SpuSession:
             )
         return handle
 
-    def _agree_on_code(self, compiled: Compiled, name: str) -> None:
-        """Before the first run of a program: the initiator's code must be ours, byte for byte."""
-        if compiled.fingerprint in self._agreed_code:
+    def _agree_on_code(self, fingerprint: str, name: str) -> None:
+        """Before the first run of some code: the initiator's must be ours, byte for byte."""
+        if fingerprint in self._agreed_code:
             return
         with _Meter(self, f"code {name}") as meter:
             header = {"kind": "code", "number": self._calls, "name": name}
             if self.rank == 0:
                 for rank in self._computing[1:]:
-                    meter.send(rank, header | {"sha256": compiled.fingerprint}, b"")
+                    meter.send(rank, header | {"sha256": fingerprint}, b"")
             else:
                 theirs, _ = meter.receive(0)
                 _check_header(theirs, kind="code", number=self._calls, name=name)
-                if theirs.get("sha256") != compiled.fingerprint:
+                if theirs.get("sha256") != fingerprint:
                     raise TacitError(
-                        f"the initiator compiled another '{name}' than this party; "
+                        f"the initiator has another code of '{name}' than this party; "
                         "install the same version of the package everywhere."
                     )
-        self._agreed_code.add(compiled.fingerprint)
+        self._agreed_code.add(fingerprint)
 
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
         """See `Session.reveal`: the only function that opens a shared value.
