@@ -53,7 +53,7 @@ class LocalFleet:
         settings = {
             "n_nodes": 3,
             "rounds": 4,
-            "epsilon": 120.0,  # a toy: so few nodes learn only with little noise
+            "epsilon": 400.0,  # a toy: so few nodes learn only with little noise
             "delta": 1e-5,
             "n_min": 2,
             "n_kernels": 32,

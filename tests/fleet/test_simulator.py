@@ -22,7 +22,7 @@ from tacit.fleet.clients import (
     local_moves,
     local_solutions,
 )
-from tacit.fleet.config import FleetPlan, Training, make_plan
+from tacit.fleet.config import FleetPlan, Training, default_training, make_plan
 from tacit.fleet.randomizers import RoundNotReleased
 
 N = 40
@@ -78,6 +78,12 @@ def test_a_run_learns_within_its_budget(mechanism: str) -> None:
     assert spent == sorted(spent)
     assert spent[-1] == result.guarantee.epsilon
     np.testing.assert_array_equal(result.client_epsilon, result.guarantee.epsilon)
+
+
+def test_only_short_runs_take_shorter_steps() -> None:
+    rates = [default_training(0.8, n_rounds=n).server_rate for n in (4, 16, 80, 320)]
+    assert rates[0] == pytest.approx(rates[1] / 4)
+    assert rates[1] == rates[2] == rates[3]
 
 
 def test_only_the_noise_makes_two_runs_differ() -> None:

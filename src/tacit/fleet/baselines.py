@@ -52,7 +52,9 @@ def train_central(
     accounted = {"delta": plan.delta, "rounds": plan.n_rounds, "noise": "continuous"}
     multiplier = calibrate_gaussian(epsilon=plan.epsilon, **accounted)  # type: ignore[arg-type]
     sigma = multiplier / fleet.n_clients
-    noisy = plan.with_training(default_training(sigma * np.sqrt(plan.dimension)))
+    noisy = plan.with_training(
+        default_training(sigma * np.sqrt(plan.dimension), n_rounds=plan.n_rounds)
+    )
     model, everybody = initial_model(noisy), np.arange(fleet.n_clients)
     for number in range(plan.n_rounds):
         mean = fleet.directions(everybody, model, noisy).mean(axis=0)
