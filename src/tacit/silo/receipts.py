@@ -66,7 +66,8 @@ def guarantee_of(plan: Plan, opened: tuple[Opening, ...]) -> MpcGuarantee:
         opened=summarise(opened, plan.parties),
         assumptions=(
             f"the computing parties ({computing}) follow the protocol and do not collude",
-            "authenticated private channels: TLS 1.3 among the parties, TLS among the engines",
+            "private channels: TLS 1.3 with pinned certificates among the parties; TLS among their "
+            "engines, which takes any party's certificate, so no party poses as another",
             "the owners' machines and the package are genuine",
         ),
         not_covered=(
