@@ -84,6 +84,7 @@ def test_a_total_epsilon_covers_the_replacement_of_a_whole_series() -> None:
         method_named("1-nn")(twice, data)
 
 
+@pytest.mark.silo
 def test_the_twin_gives_the_scopes_in_seconds() -> None:
     data = load_dataset("ItalyPowerDemand")
     found = {}

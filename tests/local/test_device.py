@@ -30,8 +30,10 @@ def device_of(kind: str, folder: Path, epsilon: float = 2.0) -> Device:
 def test_the_device_computes_what_the_trainer_computes(kind: str, tmp_path: Path) -> None:
     device, X = device_of(kind, tmp_path), italy().X_test[:50]
     there = trained(kind).model_.head.summarise(X)
-    here = np.concatenate([device.model.head.summarise(X[i : i + 1]) for i in range(50)])
-    np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-5)  # float32, one row or fifty
+    np.testing.assert_allclose(device.model.head.summarise(X), there, rtol=1e-5, atol=1e-5)
+    # One row at a time the float32 products may be summed in another order.
+    rows = np.concatenate([device.model.head.summarise(X[i : i + 1]) for i in range(50)])
+    np.testing.assert_allclose(rows, there, rtol=1e-3, atol=1e-3)
     assert device.guarantee == trained(kind).guarantee_
 
 
