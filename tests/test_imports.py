@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -43,14 +43,15 @@ def test_the_door_is_light(statement: str) -> None:
 
 
 def test_help_is_quick() -> None:
-    """Best of five, because other work may run beside the tests; the promise is 0.5 s."""
+    """The promise is 0.5 s; processor time, because other work may run beside the tests."""
 
     def seconds() -> float:
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
             [sys.executable, "-m", "tacit", "--help"], capture_output=True, check=True, timeout=60
         )
-        return time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(5)) < 0.5
 
