@@ -37,7 +37,7 @@ def test_the_page_is_filled_from_the_lines_and_stays_the_same(tmp_path: Path) ->
     lines.append(rocket("c", None, 0.0, commit="abc-dirty"))
     (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     first = write_page(page, results)
-    assert "| rocket | 0.898 | 0.900 | 0.565 | 0.565 | yes | 2 | 1 | - |" in first
+    assert "| rocket | 0.898 | 0.900 | 0.565 | 0.565 | other sets | 2 | 1 | - |" in first
     claim = "| DP-SoftShape | against .565 for rocket in the same setting | reproduced | 0.565 on"
     assert claim in first
     assert "three orders of magnitude of speedup | not tested here" in first
