@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.accounting import calibrate_gaussian, compose_gaussian, summed_noise_gap, zcdp_epsilon
+from tacit.accounting import (
+    calibrate_gaussian,
+    compose_gaussian,
+    summed_noise_gap,
+    zcdp_epsilon,
+)
 from tacit.errors import TacitError
 
 

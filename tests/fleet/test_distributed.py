@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from seeded import SeededNoise
-from tacit.accounting import compose_gaussian
+from tacit.accounting import compose_discrete, compose_gaussian
 from tacit.errors import TacitError
 from tacit.fleet import distributed, shares
 from tacit.fleet.config import FleetPlan, make_plan
@@ -108,27 +108,52 @@ def test_shares_alone_are_uniform() -> None:
     assert stats.chisquare(halved).pvalue < 1e-6
 
 
-def test_the_theorem_agrees_with_the_shared_accountant() -> None:
-    """Two routes: Kairouz et al. here, the discrete Gaussian there; tau is negligible."""
+def test_the_plan_is_the_exact_gaussian_curve_but_for_the_grid() -> None:
+    """Two routes: the discrete sums here, continuous noise in the shared accountant."""
     one = distributed.settings_of(plan())
     spent = distributed.spent(plan(), [N] * 4)
     assert spent is not None
-    other = compose_gaussian(
-        noise_multiplier=one.local_sigma * math.sqrt(N) / one.clip_units,
-        rounds=4,
-        delta=plan().delta * (1 - 1e-3),
+    multiplier = one.local_sigma * math.sqrt(N) / one.clip_units
+    delta = plan().delta * (1 - 1e-3)
+    exact = compose_gaussian(noise_multiplier=multiplier, rounds=4, delta=delta, noise="continuous")
+    assert exact <= spent.epsilon <= exact * (1.0 + 1e-5)
+    assert 0.99 * plan().epsilon < spent.epsilon <= plan().epsilon
+    concentrated = compose_gaussian(noise_multiplier=multiplier, rounds=4, delta=delta)
+    assert spent.epsilon < 0.95 * concentrated
+
+
+@pytest.mark.parametrize("n_min", [19, 60])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 60.0])
+@pytest.mark.parametrize("rounds", [1, 30])
+def test_every_plan_keeps_its_total_and_its_sums_can_be_drawn(
+    n_min: int, epsilon: float, rounds: int
+) -> None:
+    wide = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=60,
+        n_min=n_min,
+        epsilon=epsilon,
+        n_rounds=rounds,
+        n_kernels=8,
     )
-    assert spent.epsilon == pytest.approx(other, rel=1e-6)
-    assert 0.97 * plan().epsilon < spent.epsilon <= plan().epsilon
+    spent = distributed.spent(wide, [n_min] * rounds)
+    assert spent is not None
+    assert spent.epsilon <= epsilon
+    zeros = np.zeros((60, wide.dimension))
+    total = distributed.summed(zeros, wide, source=SYSTEM_NOISE)
+    distributed.mean_direction(total, 60, wide)
 
 
-def test_tau_is_charged_when_clients_add_little_noise() -> None:
-    arguments = {"n": 50, "clip_units": 10, "dimension": 1000}
-    little = distributed.sum_concentration(local_sigma=0.5, **arguments)
-    plain = 0.5 * (20 / (0.5 * math.sqrt(50))) ** 2
+def test_the_gap_is_charged_when_clients_add_little_noise() -> None:
+    arguments = {"clip_units": 10, "dimension": 1000, "delta": 1e-5}
+    little = distributed.sum_epsilon([50], local_sigma=0.7, **arguments)
+    plain = compose_discrete([0.7 * math.sqrt(50)], **arguments)
     assert little > 1.5 * plain
-    enough = distributed.sum_concentration(local_sigma=3.0, **arguments)
-    assert enough == pytest.approx(0.5 * (20 / (3.0 * math.sqrt(50))) ** 2, rel=1e-9)
+    enough = distributed.sum_epsilon([50], local_sigma=3.0, **arguments)
+    assert enough == pytest.approx(compose_discrete([3.0 * math.sqrt(50)], **arguments), rel=1e-9)
 
 
 def test_fewer_reports_cost_more_and_more_cost_less() -> None:

@@ -14,6 +14,7 @@ from tacit.accounting.compose import (
 )
 from tacit.accounting.gaussian import (
     calibrate_gaussian,
+    compose_discrete,
     compose_gaussian,
     summed_noise_gap,
     zcdp_epsilon,
@@ -34,6 +35,7 @@ __all__ = [
     "change_unit",
     "closed_form_epsilon",
     "closed_form_limit",
+    "compose_discrete",
     "compose_gaussian",
     "compose_pure",
     "compose_shuffled",

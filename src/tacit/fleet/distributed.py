@@ -6,13 +6,11 @@ learns the sum and nothing else, so the noise of all clients together protects e
 nearly the accuracy of central differential privacy without a trusted server.
 
 Theorems used:
-- Kairouz, Liu, Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with
-  Secure Aggregation" (ICML 2021, arXiv 2102.06387), Theorem 1: the sum of n discrete Gaussians of
-  scale sigma >= 1/2 on integer data of L2 sensitivity D in d coordinates gives (e^2 / 2)
-  concentrated DP with e = min(sqrt(D^2/(n sigma^2) + tau d / 2), D/(sqrt(n) sigma) + tau sqrt(d)),
-  tau = 10 sum_{k<n} exp(-2 pi^2 sigma^2 k/(k+1)). A sum of discrete Gaussians is no discrete
-  Gaussian; tau pays for the difference.
-- Canonne, Kamath, Steinke 2020, Proposition 12: rho-concentrated DP to (epsilon, delta).
+- docs/accounting.md, Propositions 6 and 7: n discrete Gaussians of scale sigma >= 1/2 added to
+  integer data are, up to a gap that is charged, a rounded continuous Gaussian of variance
+  n sigma^2 - r^2; rounds compose as Gaussians, with the exact curve of Balle and Wang (2018). The
+  mechanism is that of Kairouz, Liu, Steinke, "The Distributed Discrete Gaussian Mechanism for
+  Federated Learning with Secure Aggregation" (ICML 2021, arXiv 2102.06387).
 - Balle, Bell, Gascon, Nissim, "Private Summation in the Multi-Message Shuffle Model" (CCS 2020,
   arXiv 2002.00817): split-and-mix over a group of q elements among n >= 19 honest clients reaches
   statistical security 2^-s with m >= (2 s + log2 q)/(log2 n - log2 e) + 2 messages each; distance
@@ -36,8 +34,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SMALLEST_N = 19  # the split-and-mix theorem needs this many honest clients
-_LARGEST_SIGMA = 3000.0  # of the sum: exact sampling works in 64 bits up to here
-_SMALLEST_SIGMA = 2.0  # of a client: keeps tau negligible
+_LARGEST_SIGMA = 6000.0  # of the sum: exact sampling works in 64 bits up to here
+_SMALLEST_SIGMA = 2.0  # of a client: a sum of them is one discrete Gaussian to 1e-16
+_ROUNDING_MARGIN = 3.0  # standard deviations of the squared norm kept free for rounding
 _MIX_SHARE = 1e-3  # of delta, for the statistical error of split-and-mix
 _BLOCK_LENGTH = 8
 _TAIL = 12.0  # standard deviations that a sum may stray before it counts as broken
@@ -61,18 +60,23 @@ def settings_of(plan: FleetPlan) -> DistributedSettings:
     return plan.settings
 
 
-def sum_concentration(*, n: int, local_sigma: float, clip_units: int, dimension: int) -> float:
-    """rho of one round: concentrated DP of the sum under replacement of one client.
+def sum_epsilon(
+    received: Sequence[int], *, local_sigma: float, clip_units: int, dimension: int, delta: float
+) -> float:
+    """Epsilon at `delta` of sums over these numbers of clients, when one client is replaced."""
+    from tacit.accounting import compose_discrete, summed_noise_gap
 
-    Replacing a client moves the integer sum by at most 2 * clip_units in L2.
-    """
-    sensitivity = 2.0 * clip_units
-    k = np.arange(1, n)
-    tau = 10.0 * float(np.exp(-2.0 * math.pi**2 * local_sigma**2 * k / (k + 1.0)).sum())
-    base = sensitivity / (math.sqrt(n) * local_sigma)
-    joint = math.sqrt(base**2 + 0.5 * tau * dimension)
-    apart = base + tau * math.sqrt(dimension)
-    return 0.5 * min(joint, apart) ** 2
+    gaps = {
+        n: summed_noise_gap(local_sigma=local_sigma, n_clients=n, dimension=dimension)
+        for n in set(received)
+    }
+    return compose_discrete(
+        [local_sigma * math.sqrt(n) for n in received],
+        clip_units=clip_units,
+        dimension=dimension,
+        delta=delta,
+        summed_gap=math.fsum(gaps[n] for n in received),
+    )
 
 
 def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
@@ -83,15 +87,14 @@ def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
             f"n_min = {draft.n_min}; use the mechanism privunit for fewer."
         )
     multiplier = _multiplier(draft)
-    clip_units = math.floor(min(_LARGEST_SIGMA / (2.0 * multiplier), 2.0**15))
-    if clip_units**2 < 4 * (draft.dimension / 4.0 + 6.0 * clip_units):
+    largest = _LARGEST_SIGMA * math.sqrt(draft.n_min / n_most)
+    clip_units = math.floor(min(largest / multiplier, 2.0**15))
+    if clip_units**2 < 4 * _rounding_room(clip_units, draft.dimension):
         raise TacitError(
             f"{draft.n_rounds} rounds at epsilon = {draft.epsilon:g} need so much noise that "
             f"{draft.dimension} coordinates cannot be quantised; use fewer rounds or kernels."
         )
-    sigma = max(_SMALLEST_SIGMA, 2.0 * clip_units * multiplier / math.sqrt(draft.n_min))
-    # The exact sampler takes sigma in steps of 1/64 below 64 and whole numbers above.
-    local_sigma = math.ceil(sigma * 64.0) / 64.0 if sigma < 63.0 else float(math.ceil(sigma))
+    local_sigma = _local_sigma(draft, clip_units, at_least=multiplier * clip_units)
     widest = n_most * clip_units + _TAIL * local_sigma * math.sqrt(n_most)
     modulus_bits = math.ceil(math.log2(2.0 * widest + 2.0))
     security_bits = _security_bits(draft)
@@ -108,16 +111,37 @@ def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
 
 
 def _multiplier(draft: FleetPlan) -> float:
-    """Noise of the sum in units of the sensitivity, with a hair in hand for tau and rounding."""
-    from tacit.accounting import zcdp_epsilon
+    """Noise of the sum in units of the clip norm, if the grid were infinitely fine."""
+    from tacit.accounting import calibrate_gaussian
 
-    low, high = 1e-3, 1e6
-    while high / low > 1.0 + 1e-6:
-        middle = math.sqrt(low * high)
-        rho = draft.client_rounds * 0.5 / middle**2
-        fits = zcdp_epsilon(rho=rho, delta=draft.delta * (1.0 - _MIX_SHARE)) <= draft.epsilon
-        low, high = (low, middle) if fits else (middle, high)
-    return high * (1.0 + 1e-6)
+    return calibrate_gaussian(
+        epsilon=draft.epsilon,
+        delta=draft.delta * (1.0 - _MIX_SHARE),
+        rounds=draft.client_rounds,
+        noise="continuous",
+    )
+
+
+def _local_sigma(draft: FleetPlan, clip_units: int, *, at_least: float) -> float:
+    """The least noise of a client that keeps the plan's total; `at_least` is that of the sum."""
+    sigma = max(_SMALLEST_SIGMA, at_least / math.sqrt(draft.n_min))
+    for _ in range(1000):
+        # The exact sampler takes sigma in steps of 1/64 below 64 and whole numbers above.
+        step = 1.0 / 64.0 if sigma <= 63.0 else 1.0
+        sigma = math.ceil(sigma / step) * step
+        epsilon = sum_epsilon(
+            [draft.n_min] * draft.client_rounds,
+            local_sigma=sigma,
+            clip_units=clip_units,
+            dimension=draft.dimension,
+            delta=draft.delta * (1.0 - _MIX_SHARE),
+        )
+        if epsilon <= draft.epsilon:
+            return sigma
+        sigma += 0.5 * step
+    raise TacitError(
+        f"no noise of the clients reaches epsilon = {draft.epsilon:g}; allow a larger one."
+    )
 
 
 def _security_bits(draft: FleetPlan) -> int:
@@ -164,9 +188,15 @@ def quantise(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Int
 def direction_scale(plan: FleetPlan) -> float:
     """Integer units of a direction of norm 1; what `quantise` multiplies with."""
     units = settings_of(plan).clip_units
-    # Rounding adds at most dimension / 4 to the squared norm on average, with a standard
-    # deviation of at most `units`; with six of them in hand, truncation stays the exception.
-    return math.sqrt(units**2 - plan.dimension / 4.0 - 6.0 * units) * (1.0 - 1e-9)
+    return math.sqrt(units**2 - _rounding_room(units, plan.dimension)) * (1.0 - 1e-9)
+
+
+def _rounding_room(clip_units: int, dimension: int) -> float:
+    """What stochastic rounding may add to the squared norm before a row has to be truncated.
+
+    On average at most dimension / 4, with a standard deviation of at most `clip_units`.
+    """
+    return dimension / 4.0 + _ROUNDING_MARGIN * clip_units
 
 
 def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Integers:
@@ -175,7 +205,7 @@ def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> In
     Guarantee: the sum over n >= n_min rows is (epsilon, delta)-DP as the plan states; one row
     alone is nearly bare, so rows may leave a client only as shares.
     Assumes: an aggregation that reveals only the sum; exact integer arithmetic, as here.
-    Composes: rho of `sum_concentration` adds over rounds.
+    Composes: over rounds as Gaussian noise does; `sum_epsilon` counts the reports received.
     Not covered: who took part.
     """
     settings = settings_of(plan)
@@ -188,8 +218,8 @@ def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> In
 def summed(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Integers:
     """The simulator's shortcut: the sum of quantised rows plus one discrete Gaussian draw.
 
-    The draw has the variance of the clients' shares together; Kairouz et al. bound its max
-    divergence from their sum by tau per coordinate, below 1e-15 for the scales used here.
+    The draw has the variance of the clients' shares together; by Proposition 6 of
+    docs/accounting.md their laws differ by a factor of at most 1 + 1e-16 per coordinate.
     """
     settings = settings_of(plan)
     total = quantise(directions, plan, source=source).sum(axis=0)
@@ -216,23 +246,17 @@ def mean_direction(total: Integers, n: int, plan: FleetPlan) -> Floats:
 
 def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
     """What one client has spent after taking part in rounds with these numbers of reports."""
-    from tacit.accounting import zcdp_epsilon
-
     if not received:
         return None
     settings = settings_of(plan)
-    rhos = {
-        n: sum_concentration(
-            n=n,
+    return DpGuarantee(
+        epsilon=sum_epsilon(
+            received,
             local_sigma=settings.local_sigma,
             clip_units=settings.clip_units,
             dimension=plan.dimension,
-        )
-        for n in set(received)
-    }
-    rho = math.fsum(rhos[n] for n in received)
-    return DpGuarantee(
-        epsilon=zcdp_epsilon(rho=rho, delta=plan.delta * (1.0 - _MIX_SHARE)),
+            delta=plan.delta * (1.0 - _MIX_SHARE),
+        ),
         delta=plan.delta,
         model="distributed",
         unit="client",
