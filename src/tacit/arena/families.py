@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ _TWIN = (
 _CURVES = (
     "rounds", "split", "evaluated_on", "clients", "mode", "mechanism", "baselines", "stopped",
     "accuracy_per_round", "epsilon_per_round", "local_epsilon", "nominal_delta",
-    "reidentification",
+    "nominal_delta_per_round", "reidentification",
 )  # fmt: skip
 
 
@@ -104,7 +105,15 @@ def _fedst(task: Task, data: Dataset) -> Outcome:
         return _fedst_twin(data, seed=task.seed, **options)
     from tacit.silo import FedSTClassifier
 
-    return measure(FedSTClassifier(random_state=task.seed, **options), data)
+    classifier = FedSTClassifier(random_state=task.seed, **options)
+    outcome = measure(classifier, data)
+    history = classifier.history_
+    spent = {
+        "search_seconds": history["seconds"].get("search"),
+        "n_examined": history["n_examined"],
+        "bytes_sent": history["bytes_sent"],
+    }
+    return replace(outcome, details={**outcome.details, **spent})
 
 
 def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outcome:

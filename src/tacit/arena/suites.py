@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -25,6 +25,9 @@ FEDST_SETS = (
     "MiddlePhalanxOutlineAgeGroup", "ProximalPhalanxOutlineAgeGroup",
     "GunPointMaleVersusFemale", "Trace",
 )  # the cheapest with at least four series of every class for each of three owners  # fmt: skip
+SECURE_SETS = FEDST_SETS[:5]  # these also run on real processes
+CONTRACT_SETS = ("GunPoint", "SyntheticControl")
+CONTRACTS = (0.5, 1.0, 2.0, 4.0)  # seconds
 FLEET_SETS = ("UCIHAR", "WISDM", "HHAR")
 QUICK_SETS = ("GunPoint", "ItalyPowerDemand", "ArrowHead")
 PAPER_BUDGETS = (0.1, 0.5, 1.0, 5.0, None)
@@ -125,12 +128,32 @@ def _table3(choice: Choice) -> list[Task]:
 
 
 def _fedst(choice: Choice) -> list[Task]:
+    """Scopes and qualities by the plaintext twin; times and time contracts on real processes."""
     pairs = [*((scope, "f") for scope in FEDST_SCOPES), ("federated", "ig"), ("global", "ig")]
-    methods = [
+    twin = [
         ("fedst", {"scope": scope, "quality": quality, "engine": "twin"})
         for scope, quality in pairs
     ]
-    return _grid("fedst", choice, data=FEDST_SETS, methods=methods, epsilons=(None,), seeds=(0,))
+    qualities = [("fedst", {"quality": quality}) for quality in ("f", "ig")]
+    contracts = [("fedst", {"quality": "f", "time_contract": seconds}) for seconds in CONTRACTS]
+    asked = choice.data or FEDST_SETS
+    parts = (
+        (asked, twin),
+        ([name for name in asked if name in SECURE_SETS], qualities),
+        ([name for name in asked if name in CONTRACT_SETS], contracts),
+    )
+    return [
+        task
+        for data, methods in parts
+        for task in _grid(
+            "fedst",
+            replace(choice, data=None),
+            data=data,
+            methods=methods,
+            epsilons=(None,),
+            seeds=(0,),
+        )
+    ]
 
 
 def _timefl(choice: Choice) -> list[Task]:

@@ -199,7 +199,8 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
     if task.mode == "published":
         run = classifier.run_
         steps = [accuracy(run.scores(deal.X_test, weights)) for weights in run.trajectory]
-        return {"accuracy_per_round": steps}
+        deltas = [record.delta for record in classifier.history_]
+        return {"accuracy_per_round": steps, "nominal_delta_per_round": deltas}
     rows = feature_map(classifier.plan_).transform(deal.X_test)
     steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
     linked = None

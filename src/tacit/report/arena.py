@@ -10,14 +10,14 @@ from tacit.arena.statistics import label_of, ranked
 from tacit.arena.store import RESULTS, Store
 from tacit.errors import TacitError
 from tacit.guarantee import from_dict
-from tacit.report.arena_families import fedst_blocks, frontier_blocks, timefl_blocks
+from tacit.report.arena_families import frontier_blocks, timefl_blocks
+from tacit.report.arena_fedst import fedst_blocks
 from tacit.report.arena_softshape import table2_blocks, table3_blocks
-from tacit.report.arena_tables import Record, budget_name, comparison_blocks
+from tacit.report.arena_tables import Record, Section, budget_name, comparison_blocks
 from tacit.report.page import Promise, Text, write_page
 from tacit.report.pictures import write_pictures
 from tacit.report.svg import Drawing
 
-Section = tuple[list[str], list[Any]]  # sentences for the summary, and the section's blocks
 _SECTIONS: dict[str, Callable[[Sequence[Record]], Section]] = {
     "softshape-table2": table2_blocks,
     "softshape-table3": table3_blocks,

@@ -1,36 +1,29 @@
-"""The sections on FedST, DP-TimeFL, and on methods that really guarantee a total epsilon."""
+"""The sections on DP-TimeFL and on methods that really guarantee a total epsilon."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tacit.arena.paper import FEDST_F_BELOW_IG, TIMEFL_ABOVE_CENTRAL, TIMEFL_BELOW_FEDAVG
-from tacit.arena.statistics import grid, label_of
+from tacit.arena.paper import TIMEFL_ABOVE_CENTRAL, TIMEFL_BELOW_FEDAVG
+from tacit.arena.statistics import label_of
 from tacit.report.arena_tables import (
     Record,
+    Section,
     budget_name,
     by_budget,
     lines_by_method,
     mean_over_sets,
-    rank_figure,
-    ranking,
+    renamed,
     seconds_figure,
     short_guarantee,
 )
 from tacit.report.page import Table, Text
-from tacit.report.svg import dot_plot, line_plot, scatter_plot
+from tacit.report.svg import dot_plot, line_plot
 
-Section = tuple[list[str], list[Any]]
-_SCOPES = {
-    "federated": "FedST",
-    "global": "GlobalST",
-    "local": "LocalST",
-    "local-search": "LocalS+FedT",
-    "local-transform": "FedS+LocalT",
-}
 _FRONTIER_NAMES = {
     "minirocket (total=True)": "MiniRocket, sound input noise",
     "quant (total=True)": "QUANT, sound input noise",
@@ -38,67 +31,8 @@ _FRONTIER_NAMES = {
 }
 
 
-def _renamed(record: Record, method: str) -> Record:
-    return {**record, "task": {**record["task"], "method": method, "options": {}}}
-
-
-def fedst_blocks(records: Sequence[Record]) -> Section:
-    """Figures 4, 5 and 8 of FedST: scopes and qualities over UCR sets."""
-    named = [_renamed(record, _fedst_name(record)) for record in records]
-    table = grid(named)
-    means = dict(zip(table.methods, table.accuracy.mean(axis=0), strict=True))
-    blocks: list[Any] = [
-        Text(
-            f"{len(table.data)} UCR sets, three owners, equal settings for all methods. Accuracies "
-            "come from the plaintext twin, which gives the federation's model bit for bit; the "
-            "times of secure runs are not measured here.",
-            "FedST, Figures 4, 5 and 8: who may use whose series",
-        ),
-        ranking(table),
-    ]
-    if "FedST-F" in table.methods and len(table.methods) > 1:
-        blocks.append(_pairs(table))
-    if len(table.methods) > 2 and len(table.data) > 2:
-        blocks.append(rank_figure(table, "Fig. 5 and 8: average ranks of the scopes"))
-    return _fedst_sentences(means, len(table.data)), blocks
-
-
-def _fedst_name(record: Record) -> str:
-    options = record["task"]["options"]
-    scope = _SCOPES.get(options.get("scope", "federated"), "FedST")
-    return f"{scope}-{options.get('quality', 'f').upper()}"
-
-
-def _pairs(table: Any) -> Any:
-    fed = table.accuracy[:, table.methods.index("FedST-F")]
-    clouds = {
-        method: list(zip(table.accuracy[:, i].tolist(), fed.tolist(), table.data, strict=True))
-        for i, method in enumerate(table.methods)
-        if method != "FedST-F"
-    }
-    title = "Fig. 4: FedST against each other scope, one dot per data set"
-    return scatter_plot(title, clouds, x="accuracy of the other", y="accuracy of FedST-F")
-
-
-def _fedst_sentences(means: dict[str, float], n_sets: int) -> list[str]:
-    if "FedST-F" not in means:
-        return []
-    others = [
-        f"{other} {means['FedST-F'] - means[other]:+.4f}"
-        for other in ("GlobalST-F", "LocalST-F", "LocalS+FedT-F", "FedS+LocalT-F")
-        if other in means
-    ]
-    said = [f"FedST on {n_sets} sets, mean accuracy minus that of {', '.join(others)}."]
-    if "FedST-IG" in means:
-        said.append(
-            f"F instead of information gain: {means['FedST-F'] - means['FedST-IG']:+.4f} "
-            f"(paper {-FEDST_F_BELOW_IG:+.3f} on 97 sets)."
-        )
-    return said
-
-
 def timefl_blocks(records: Sequence[Record]) -> Section:
-    """Figures 2 to 5 of DP-TimeFL, and the same fleets with a guarantee."""
+    """Figures 2 to 4 and 6 of DP-TimeFL, and the same fleets with a guarantee."""
     rows, dots = [], {}
     for record in records:
         task, details = record["task"], record["details"]
@@ -123,7 +57,7 @@ def timefl_blocks(records: Sequence[Record]) -> Section:
         Text(
             "The published mode's epsilons are nominal and promise nothing. Sleep-EDF and MFD are "
             "not at hand; HHAR is a subset.",
-            "DP-TimeFL, Figures 2 to 5",
+            "DP-TimeFL, Figures 2 to 4 and 6",
         ),
         Table(columns, sorted(rows)),
     ]
@@ -131,6 +65,7 @@ def timefl_blocks(records: Sequence[Record]) -> Section:
         title = "Fig. 2 with a guarantee: fleets at epsilon 8 beside FedAvg and central DP"
         blocks.append(dot_plot(title, dots, x="accuracy"))
     blocks += _round_figures(records)
+    blocks += _delta_figures(records)
     return _timefl_sentences(records), blocks
 
 
@@ -162,6 +97,26 @@ def _round_figures(records: Sequence[Record]) -> list[Any]:
     ]
 
 
+def _delta_figures(records: Sequence[Record]) -> list[Any]:
+    """The delta that the published accountant claims after every round; it covers nothing."""
+    figures: dict[int, dict[str, list[tuple[float, float]]]] = {}
+    for record in records:
+        task, curve = record["task"], record["details"].get("nominal_delta_per_round")
+        if curve and task["seed"] == 0:
+            lines = figures.setdefault(task["options"].get("n_clients", 100), {})
+            # The accountant looks at no data: its curve is the same for every set.
+            points = [(float(n), math.log10(d)) for n, d in enumerate(curve, start=1) if d > 0.0]
+            if points:
+                lines.setdefault(f"nominal epsilon {task['epsilon']:g}", points)
+    return [
+        line_plot(
+            f"Fig. 6: the published accountant's delta, {n} clients",
+            lines, x="round", y="log10 of the nominal delta",
+        )
+        for n, lines in sorted(figures.items()) if lines
+    ]  # fmt: skip
+
+
 def _timefl_sentences(records: Sequence[Record]) -> list[str]:
     said = []
     for n in (100, 1000):
@@ -190,7 +145,7 @@ def _timefl_sentences(records: Sequence[Record]) -> list[str]:
 
 def frontier_blocks(records: Sequence[Record]) -> Section:
     """Accuracy against a total epsilon that every method really guarantees."""
-    named = _on_common_sets([_renamed(record, _frontier_name(record)) for record in records])
+    named = _on_common_sets([renamed(record, _frontier_name(record)) for record in records])
     rows = []
     for epsilon, part in by_budget(named).items():
         methods = sorted({r["task"]["method"] for r in part})

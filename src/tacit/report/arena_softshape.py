@@ -13,6 +13,7 @@ from tacit.arena.suites import ABLATIONS, HARD_SETS, SOFTSHAPE_SETS
 from tacit.errors import TacitError
 from tacit.report.arena_tables import (
     Record,
+    Section,
     boxes,
     budget_name,
     by_budget,
@@ -29,7 +30,6 @@ from tacit.report.svg import Drawing, dot_plot, line_plot, scatter_plot
 
 NOISY = (0.1, 0.5, 1.0, 5.0)
 OURS = "softshape-published"
-Section = tuple[list[str], list[Any]]
 
 
 def table2_blocks(records: Sequence[Record]) -> Section:

@@ -24,6 +24,12 @@ from tacit.report.page import Table, Text
 from tacit.report.svg import Drawing, box_plot, line_plot, rank_plot
 
 Record = Mapping[str, Any]
+Section = tuple[list[str], list[Any]]  # sentences for the summary, and the section's blocks
+
+
+def renamed(record: Record, method: str) -> Record:
+    """The record under a reader's name for its method and options."""
+    return {**record, "task": {**record["task"], "method": method, "options": {}}}
 
 
 def budget_name(epsilon: float | None) -> str:
