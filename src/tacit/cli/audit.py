@@ -18,12 +18,15 @@ def audit_command(
         str,
         typer.Argument(
             metavar="MECHANISM|BUNDLE",
-            help="Name of a mechanism, path of a saved bundle, or 'all' for every mechanism.",
+            help="Name of a mechanism or training, path of a saved bundle, or 'all'.",
         ),
     ],
     trials: Annotated[int, typer.Option(help="Runs of the mechanism in all.")] = 1_000_000,
     epsilon: Annotated[float, typer.Option(help="Build a named mechanism with this.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="For mechanisms that have a delta.")] = 1e-5,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Where there is one: 1e-5 by default, 1e-10 for a training."),
+    ] = None,
     claim: Annotated[
         float | None,
         typer.Option(help="Test this epsilon instead of the one the mechanism states."),
@@ -38,15 +41,31 @@ def audit_command(
     Example: `tacit audit krr --epsilon 1 --trials 1000000`
 
     See it refute: `tacit audit laplace --epsilon 1.1 --claim 1`. A bundle: `tacit audit DIR`
-    """
-    from tacit.audit import audit, mechanism_names
 
-    names = mechanism_names() if mechanism == "all" else [mechanism]
+    A training runs once, with every client as a canary: `tacit audit privunit-training --epsilon 8`
+    """
+    from tacit.audit import audit, audit_fleet, mechanism_names, training_names
+    from tacit.audit.trainings import TRAINING_DELTA
+
+    names = [*mechanism_names(), *training_names()] if mechanism == "all" else [mechanism]
     results = []
     for name in names:
         with progress_bar(name) as report:
-            audited = _find(name, epsilon=epsilon, delta=delta, claim=claim)
-            results.append(audit(audited, trials=trials, confidence=confidence, progress=report))
+            if name in training_names():
+                result = audit_fleet(
+                    name,
+                    epsilon=epsilon,
+                    delta=TRAINING_DELTA if delta is None else delta,
+                    claim=claim,
+                    confidence=confidence,
+                    progress=report,
+                )
+            else:
+                audited = _find(
+                    name, epsilon=epsilon, delta=1e-5 if delta is None else delta, claim=claim
+                )
+                result = audit(audited, trials=trials, confidence=confidence, progress=report)
+            results.append(result)
     if mechanism == "all":
         _emit_all(results, as_json=as_json)
     else:
