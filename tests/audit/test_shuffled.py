@@ -10,8 +10,8 @@ import pytest
 from tacit.audit import audit, build
 
 
-# The shuffle bound is not tight and the distributed one goes through concentrated DP, so their
-# twins must be weaker than 10 % to break the claim at all.
+# The shuffle bound is not tight and the distributed audit makes few trials, so their twins must be
+# weaker than 10 % to be noticed.
 @pytest.mark.parametrize(
     ("name", "trials", "twin"),
     [
