@@ -24,8 +24,7 @@ from tacit._version import VERSION
 from tacit.arena.record import commit, versions
 from tacit.data import Dataset, load_dataset, split_parties
 from tacit.data.load import known_names
-from tacit.silo.candidates import choose_encoding, encode
-from tacit.silo.model import model_from
+from tacit.silo.model import trained_model
 from tacit.silo.plaintext import fit_alone, pool
 from tacit.silo.session import LocalInputs, ProgramResult
 from tacit.silo.settings import Settings
@@ -73,12 +72,18 @@ def chosen_sets(n_sets: int) -> list[str]:
     return [name for _, name in sorted(sized)[:n_sets]]
 
 
+def settings_of(method: str, *, seed: int) -> Settings:
+    """The package's defaults under the method's scope and quality."""
+    scope, quality = METHODS[method]
+    return Settings(scope=scope, quality=quality, seed=seed)
+
+
 def fit(
     method: str, data: Dataset, party: Any, codes: Any, *, seed: int, secure: bool
 ) -> tuple[ProgramResult, np.ndarray, str]:
     """The program's result, the series its shapelets come from, and the engine used."""
-    scope, quality = METHODS[method]
-    settings = Settings(scope=scope, quality=quality, seed=seed)
+    settings = settings_of(method, seed=seed)
+    scope = settings.scope
     private = {"seed": seed}
     if scope in ("local", "global"):
         rows = party == 0 if scope == "local" else np.ones(len(party), dtype=bool)
@@ -111,15 +116,10 @@ def _secure(settings: Settings, data: Dataset, inputs: list[LocalInputs]) -> Pro
     return ProgramResult(arrays=outcome.arrays, info=outcome.info)
 
 
-def accuracy(result: ProgramResult, source: np.ndarray, data: Dataset) -> float:
+def accuracy(method: str, result: ProgramResult, source: np.ndarray, data: Dataset) -> float:
     """On the test series, with P0's model."""
-    encoding = choose_encoding(series_length=source.shape[2], normalise=True)
-    model = model_from(
-        result.arrays,
-        own=encode(source[:, 0], encoding),
-        encoding=encoding,
-        n_classes=len(data.classes),
-    )
+    settings = settings_of(method, seed=0)
+    model = trained_model(result.arrays, own=source, settings=settings, n_classes=len(data.classes))
     predicted = np.asarray(data.classes)[model.probabilities(data.X_test[:, 0]).argmax(axis=1)]
     return float(np.mean(predicted == data.y_test))
 
@@ -134,7 +134,7 @@ def one_set(name: str, *, seed: int, secure: bool, out: Path) -> dict[str, float
     for method in METHODS:
         start = time.monotonic()
         result, source, engine = fit(method, data, party, codes, seed=seed, secure=secure)
-        found[method] = accuracy(result, source, data)
+        found[method] = accuracy(method, result, source, data)
         line = {
             "data": name,
             "method": method,
@@ -145,7 +145,7 @@ def one_set(name: str, *, seed: int, secure: bool, out: Path) -> dict[str, float
             "n_parties": N_PARTIES,
             "n_candidates": 500,
             "n_shapelets": 200,
-            "classifier": "forest of 40",
+            "classifier": Settings().classifier,
             "seconds": round(time.monotonic() - start, 2),
             "version": VERSION,
             "versions": versions(),

@@ -64,6 +64,14 @@ def distances_program(session: Session, inputs: LocalInputs, plan: Plan) -> Prog
     )
 
 
+def misshapen_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """The second party shares four numbers where the plan says three."""
+    mine = session.rank == 1
+    shape = (4,) if mine else (3,)
+    session.share("x", np.zeros(4, dtype=np.int64) if mine else None, owner=1, shape=shape)
+    return ProgramResult()
+
+
 def slow_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
     """Long enough to be killed or frozen in the middle: it says when it is there.
 

@@ -29,6 +29,7 @@ def test_the_search_ends_within_one_batch_of_the_contract(
         lengths=(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
         batch_size=1,
         time_contract=CONTRACT,
+        classifier="forest",
         n_trees=1,
         depth=1,
     )

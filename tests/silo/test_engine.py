@@ -74,6 +74,13 @@ def test_a_program_that_sorts_is_refused_on_all_sides(tmp_path: Path) -> None:
         run_federation(plan, inputs, cache=tmp_path)
 
 
+@pytest.mark.slow
+def test_who_sent_a_share_of_another_shape_is_named(tmp_path: Path) -> None:
+    plan, inputs = plan_of("misshapen_program", 3)
+    with pytest.raises(TacitError, match="party 'b' sent a share of another type or shape"):
+        run_federation(plan, inputs, cache=tmp_path)
+
+
 def test_what_opens_values_is_refused() -> None:
     check_oblivious("%1 = pphlo.add %0 : !pphlo.secret<i64>", name="f")
     check_oblivious("pphlo.custom_call @spu.prefer_a(%0)", name="f")

@@ -42,11 +42,7 @@ def test_secure_fit_opens_exactly_the_declared_list() -> None:
     ).fit(X, y)
     guarantee = model.guarantee_
     assert isinstance(guarantee, MpcGuarantee)
-    assert guarantee.opened == (
-        "shapelet indices -> P0",
-        "forest splits -> P0",
-        "forest leaf labels -> P0",
-    )
+    assert guarantee.opened == ("shapelet indices -> P0", "logistic weights -> P0")
     assert (guarantee.protocol, guarantee.n_parties, guarantee.max_corrupt) == ("ABY3", 3, 1)
     assert set(model.history_["seconds"]) == {"search", "transform", "classifier"}
     assert model.history_["bytes_sent"] > 100_000
@@ -55,11 +51,22 @@ def test_secure_fit_opens_exactly_the_declared_list() -> None:
     assert (model.predict(X) == y).mean() > 0.7
 
 
-def test_noised_labels_are_debited_before_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scope", "opened"),
+    [
+        ("local-search", ("forest leaf labels (noised) -> P0",)),
+        ("federated", ("shapelet indices (noised) -> P0", "forest leaf labels (noised) -> P0")),
+    ],
+)
+def test_noised_openings_are_debited_before_the_run(
+    scope: str, opened: tuple[str, ...], tmp_path: Path
+) -> None:
     X, y = toy_problem()
     path = tmp_path / "ledger.db"
     model = FedSTClassifier(
-        scope="local-search",
+        scope=scope,
+        quality="ig",
+        classifier="forest",
         epsilon=2.0,
         ledger=str(path),
         lengths=(6, 20),
@@ -68,7 +75,7 @@ def test_noised_labels_are_debited_before_the_run(tmp_path: Path) -> None:
     ).fit(X, y)
     assert model.guarantee_.also is not None
     assert model.guarantee_.also.epsilon == 2.0
-    assert model.guarantee_.opened == ("forest leaf labels (noised) -> P0",)
+    assert model.guarantee_.opened == opened
     with Ledger.open(path) as ledger:
         debits = [entry for entry in ledger.entries() if entry.kind != "genesis"]
     assert [entry.subject for entry in debits] == ["fedst"]

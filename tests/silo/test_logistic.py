@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jax.experimental import enable_x64
 from sklearn.linear_model import LogisticRegression
 
-from tacit.silo.logistic import Logistic, standard_from, standardise, train_logistic
+from tacit.silo.logistic import (
+    Logistic,
+    plain_roots,
+    roots,
+    standard_from,
+    standardise,
+    train_logistic,
+)
 
 
 def problem() -> tuple[np.ndarray, np.ndarray]:
@@ -14,6 +23,15 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
     features = rng.integers(0, 2**20, size=(5, 90))
     codes = (features[0] > features[3]).astype(int) + (features[2] > 3 * 2**18)
     return features, codes
+
+
+def test_roots_are_exact_up_to_the_edges() -> None:
+    near = np.arange(2, 1024)[:, None] ** 2 + np.array([-1, 0, 1])
+    values = np.concatenate([np.arange(50), near.ravel(), [2**20 - 1]])
+    expected = [math.isqrt(16 * int(v)) for v in values]
+    assert plain_roots(values).tolist() == expected
+    with enable_x64():
+        assert np.asarray(roots(values)).tolist() == expected
 
 
 def test_plaintext_and_shared_standardisation_agree() -> None:

@@ -15,7 +15,14 @@ from tacit.silo.program import fedst_program
 from tacit.silo.session import LocalInputs
 from tacit.silo.settings import settings_from
 
-SMALL = {"n_candidates": 10, "n_shapelets": 5, "n_trees": 3, "depth": 2, "lengths": (5, 9)}
+SMALL = {
+    "n_candidates": 10,
+    "n_shapelets": 5,
+    "classifier": "forest",
+    "n_trees": 3,
+    "depth": 2,
+    "lengths": (5, 9),
+}
 
 
 def owners(*counts: int, length: int = 12) -> list[LocalInputs]:
@@ -73,9 +80,12 @@ def test_secure_model_equals_plaintext_bit_for_bit(counts: tuple[int, ...], tmp_
 
 def test_secure_gain_and_logistic_agree_with_plaintext(tmp_path: Path) -> None:
     inputs = owners(9, 7, 8)
-    plan = plan_for(inputs, quality="ig", classifier="logistic", n_steps=20)
+    plan = plan_for(inputs, quality="ig", classifier="logistic", n_steps=60)
     secure = run_federation(plan, inputs, cache=tmp_path)
     pooled = pool(settings_from(plan.params), inputs, n_classes=3)
     for name in ("series", "start", "length"):
         np.testing.assert_array_equal(pooled.arrays[name], secure.arrays[name])
     np.testing.assert_allclose(secure.arrays["weights"], pooled.arrays["weights"], atol=0.02)
+    # The features are exact integers on both sides, and so are P0's centres and multipliers.
+    for name in ("centre", "multiplier"):
+        np.testing.assert_array_equal(pooled.arrays[name], secure.arrays[name])

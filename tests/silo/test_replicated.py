@@ -18,6 +18,7 @@ from tacit.silo.bitslices import bits_of, to_slice, to_slices
 from tacit.silo.distances import distances_dot
 from tacit.silo.nearest import nearest
 from tacit.silo.replicated import Pair, Replicated
+from tacit.silo.session import PeerFault
 
 FALSE_ALARM = 1e-9  # per check
 Kernel = Callable[..., Pair]
@@ -260,5 +261,17 @@ def test_a_message_of_another_size_is_refused() -> None:
     wire = Wire()
     for sender, receiver in ((0, 2), (1, 0), (2, 1)):
         wire.boxes[sender, receiver].put(b"short")
-    with pytest.raises(TacitError, match="sent 5 bytes instead of 32"):
+    with pytest.raises(PeerFault, match="sent 5 bytes instead of 32") as fault:
         Replicated(wire.of(0), 0)
+    assert fault.value.rank == 1  # who sent it, not who received it
+
+
+def test_a_shift_deals_only_the_bits_that_it_drops() -> None:
+    def bytes_sent(shift: int) -> int:
+        shared = shares_of(np.zeros(800), np.uint32, np.random.default_rng(0))
+        _, _, sides = together(lambda party, s: party.shifted(s, shift=shift), shared)
+        return sides[1].traffic[0]  # the dealer
+
+    # One bit of 800 words: a slice of 104 bytes dealt and one AND; its carry as a number of 64 bits
+    # is dealt and multiplied.
+    assert bytes_sent(1) - bytes_sent(0) == 2 * 104 + 2 * 800 * 8

@@ -13,7 +13,14 @@ from tacit.silo.search import make_setup
 from tacit.silo.session import LocalInputs
 from tacit.silo.settings import Settings, settings_from
 
-SMALL = {"n_candidates": 12, "n_shapelets": 4, "n_trees": 2, "depth": 2, "lengths": (4, 10)}
+SMALL = {
+    "n_candidates": 12,
+    "n_shapelets": 4,
+    "classifier": "forest",
+    "n_trees": 2,
+    "depth": 2,
+    "lengths": (4, 10),
+}
 
 
 def owners(*counts: int, length: int = 12, seed: int = 0) -> list[LocalInputs]:
@@ -57,6 +64,10 @@ FOREST = ["shapelet indices", "forest splits", "forest splits", "forest leaf lab
             ["shapelet indices", "logistic weights", "logistic weights"],
         ),
         ({"scope": "local-search", "epsilon": 1.0}, ["forest leaf labels (noised)"]),
+        (
+            {"quality": "ig", "epsilon": 1.0},
+            ["shapelet indices (noised)", "forest leaf labels (noised)"],
+        ),
     ],
 )
 def test_exactly_the_declared_values_are_opened_and_only_to_p0(
@@ -108,7 +119,13 @@ def test_progress_counts_candidates_and_time() -> None:
         ({"n_candidates": 0}, "n_candidates"),
         ({"time_contract": float("nan")}, "time_contract"),
         ({"time_contract": -1.0}, "time_contract"),
-        ({"epsilon": 1.0}, "no bound on what one series changes"),
+        ({"epsilon": 1.0, "classifier": "forest"}, "no bound on what one series changes"),
+        ({"epsilon": 1.0, "quality": "ig"}, "no bound on what one series changes"),
+        ({"epsilon": 1.0, "quality": "ig-basic", "classifier": "forest"}, "no bound"),
+        (
+            {"epsilon": 1.0, "quality": "ig", "classifier": "forest", "scope": "local-transform"},
+            "no bound",
+        ),
         ({"epsilon": 0.0, "scope": "local-search"}, "epsilon"),
         ({"depth": 11}, "depth"),
         ({"colour": "red"}, "unknown setting colour"),

@@ -46,12 +46,20 @@ def test_the_transcript_depends_on_shapes_and_not_on_candidates(
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     asked, inputs = plan_of("unused", 3)
     settings = Settings(
-        quality=quality, n_candidates=6, n_shapelets=3, lengths=(5,), n_trees=2, depth=2
+        quality=quality,
+        classifier="forest" if quality == "f" else "logistic",
+        n_candidates=6,
+        n_shapelets=3,
+        lengths=(5,),
+        n_trees=2,
+        depth=2,
+        n_steps=3,
     )
     plan = replace(asked, program="fedst", params=settings.to_params())
     first = _transcripts(inputs, plan, tmp_path)
     names = [name for name, _ in first]
-    assert {"distances", "top_indices", "split_level", "share candidates"} <= set(names)
+    trained = "split_level" if quality == "f" else "train_logistic"
+    assert {"distances", "top_indices", trained, "share candidates"} <= set(names)
     assert ("sorted_low_bits" in names) == (quality == "ig")
     distances = dict(first)["distances"]
     assert all(sent > 1000 and received > 1000 for sent, received, _, _ in distances)

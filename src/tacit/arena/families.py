@@ -17,7 +17,6 @@ from tacit.guarantee import DpGuarantee, Unprotected
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tacit.silo.session import ProgramResult
 
 _N_PARTIES = 3
 _TWIN = (
@@ -121,6 +120,7 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
 
     The split into three parties is that of the estimator's default, equal and stratified.
     """
+    from tacit.silo.model import trained_model
     from tacit.silo.plaintext import fit_alone, pool
     from tacit.silo.session import LocalInputs
     from tacit.silo.settings import Settings
@@ -140,26 +140,13 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
     else:
         owners = [inputs_of(party == rank) for rank in range(_N_PARTIES)]
         own, result = owners[0], pool(settings, owners, n_classes=n_classes)
+    model = trained_model(result.arrays, own=own.X, settings=settings, n_classes=n_classes)
+    predicted = np.asarray(data.classes)[model.probabilities(data.X_test[:, 0]).argmax(axis=1)]
     return Outcome(
-        accuracy=_shapelet_accuracy(result, own.X, data),
+        accuracy=float(np.mean(predicted == data.y_test)),
         guarantee=Unprotected(reason=_TWIN),
         details={"engine": "plaintext twin", "train_seconds": time.perf_counter() - start},
     )
-
-
-def _shapelet_accuracy(result: ProgramResult, source: NDArray[np.float64], data: Dataset) -> float:
-    from tacit.silo.candidates import choose_encoding, encode
-    from tacit.silo.model import model_from
-
-    encoding = choose_encoding(series_length=source.shape[2], normalise=True)
-    model = model_from(
-        result.arrays,
-        own=encode(source[:, 0], encoding),
-        encoding=encoding,
-        n_classes=len(data.classes),
-    )
-    predicted = np.asarray(data.classes)[model.probabilities(data.X_test[:, 0]).argmax(axis=1)]
-    return float(np.mean(predicted == data.y_test))
 
 
 def _timefl(task: Task, data: Dataset) -> Outcome:

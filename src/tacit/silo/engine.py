@@ -15,12 +15,10 @@ The pieces that programs need are importable from here: `Session`, `Shared`, `Lo
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +44,7 @@ from tacit.silo.session import (
     check_share,
 )
 from tacit.silo.shares import frame_of, share_from, share_of, source_fingerprint, words_of
+from tacit.silo.traffic import EngineLog, Mailbox, Meter, Traffic, traffic_from
 
 __all__ = [
     "LocalInputs",
@@ -60,34 +59,6 @@ __all__ = [
     "Traffic",
     "run_plain",
 ]
-
-_LINK_LINE = re.compile(
-    r"Link details: total send bytes (\d+), recv bytes (\d+), "
-    r"send actions (\d+), recv actions (\d+)"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """What one step put on the wire at this owner: bytes and messages, both ways."""
-
-    step: str
-    bytes_sent: int
-    bytes_received: int
-    messages_sent: int
-    messages_received: int
-
-
-class Mailbox(Protocol):
-    """How shares and announcements travel between owners, in order for each pair."""
-
-    def send(self, to: int, header: dict[str, Any], payload: bytes) -> int:
-        """Send to one owner; returns the bytes that go on the wire."""
-        ...
-
-    def receive(self, sender: int) -> tuple[dict[str, Any], bytes]:
-        """Wait for the next message of one owner."""
-        ...
 
 
 def runtime_config(plan: Plan) -> Any:
@@ -138,8 +109,7 @@ class SpuSession:
         self._replicates = plan.protocol == "ABY3"
         self._link = link
         self._party: Replicated | None = None
-        self._log = log
-        self._log_read = 0
+        self._log = EngineLog(log)
         self._compiler = compiler
         self._agreed_code: set[str] = set()
         self._progress = progress
@@ -173,19 +143,25 @@ class SpuSession:
         mine = owner == self.rank
         array = check_share(name, value, mine=mine, shape=shape, dtype=dtype, limit=limit)
         handle = Shared(f"{name}#{number}", tuple(int(n) for n in shape), dtype)
-        with _Meter(self, f"share {name}") as meter:
+        with self._meter(f"share {name}") as meter:
             if array is not None:
                 self._send_shares(handle, array, meter)
             elif self._runtime is not None:
-                header, payload = meter.receive(owner)
-                _check_header(header, kind="share", number=number, name=handle.name)
-                self._runtime.set_var(handle.name, share_from(header, payload))
+                frame = meter.receive(owner, kind="share", number=number, name=handle.name)
+                like = self._shares(np.zeros(handle.shape, dtype=dtype))[self.rank]
+                self._runtime.set_var(handle.name, share_from(*frame, like=like, sender=owner))
         return handle
 
-    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: _Meter) -> None:
+    def _meter(self, step: str) -> Meter:
+        return Meter(self._mailbox, self.traffic, step)
+
+    def _shares(self, array: NDArray[Any]) -> Any:
         from spu import libspu
 
-        shares = self._io.make_shares(array, libspu.Visibility.VIS_SECRET)
+        return self._io.make_shares(array, libspu.Visibility.VIS_SECRET)
+
+    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: Meter) -> None:
+        shares = self._shares(array)
         for rank in self._computing:
             if rank == self.rank and self._runtime is not None:
                 self._runtime.set_var(handle.name, shares[rank])
@@ -222,7 +198,7 @@ class SpuSession:
             code=compiled.code,
         )
         self._runtime.run(executable)
-        self.traffic.append(self._engine_traffic(name))
+        self.traffic.append(self._log.traffic_of(name))
 
     def distances(
         self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
@@ -266,29 +242,20 @@ class SpuSession:
                 before = self._party.traffic
             self._runtime.set_var(handle.name, share_of(kernel(self._party)))
             spent = [a - b for a, b in zip(self._party.traffic, before, strict=True)]
-            self.traffic.append(
-                Traffic(
-                    step=name,
-                    bytes_sent=spent[0],
-                    bytes_received=spent[1],
-                    messages_sent=spent[2],
-                    messages_received=spent[3],
-                )
-            )
+            self.traffic.append(traffic_from(name, tuple(spent)))
         return handle
 
     def _agree_on_code(self, fingerprint: str, name: str) -> None:
         """Before the first run of some code: the initiator's must be ours, byte for byte."""
         if fingerprint in self._agreed_code:
             return
-        with _Meter(self, f"code {name}") as meter:
+        with self._meter(f"code {name}") as meter:
             header = {"kind": "code", "number": self._calls, "name": name}
             if self.rank == 0:
                 for rank in self._computing[1:]:
                     meter.send(rank, header | {"sha256": fingerprint}, b"")
             else:
-                theirs, _ = meter.receive(0)
-                _check_header(theirs, kind="code", number=self._calls, name=name)
+                theirs, _ = meter.receive(0, kind="code", number=self._calls, name=name)
                 if theirs.get("sha256") != fingerprint:
                     raise TacitError(
                         f"the initiator has another code of '{name}' than this party; "
@@ -304,7 +271,7 @@ class SpuSession:
         """
         number = self._next()
         self.opened.append(Opening(what=what, to=to))
-        with _Meter(self, f"reveal {what}") as meter:
+        with self._meter(f"reveal {what}") as meter:
             if self._runtime is not None and self.rank != to:
                 header, payload = frame_of(self._runtime.get_var(shared.name))
                 header |= {"kind": "open", "number": number, "name": shared.name}
@@ -313,15 +280,17 @@ class SpuSession:
                 return None
             return self._reconstruct(shared, number, meter)
 
-    def _reconstruct(self, shared: Shared, number: int, meter: _Meter) -> NDArray[Any]:
-        shares = []
+    def _reconstruct(self, shared: Shared, number: int, meter: Meter) -> NDArray[Any]:
+        mine = None if self._runtime is None else self._runtime.get_var(shared.name)
+        like, shares = mine, []
         for rank in self._computing:
-            if rank == self.rank and self._runtime is not None:
-                shares.append(self._runtime.get_var(shared.name))
+            if rank == self.rank and mine is not None:
+                shares.append(mine)
                 continue
-            header, payload = meter.receive(rank)
-            _check_header(header, kind="open", number=number, name=shared.name)
-            shares.append(share_from(header, payload))
+            frame = meter.receive(rank, kind="open", number=number, name=shared.name)
+            # An owner without a runtime compares the shares with each other.
+            shares.append(share_from(*frame, like=like, sender=rank))
+            like = shares[0]
         value: NDArray[Any] = np.asarray(self._io.reconstruct(shares)).reshape(shared.shape)
         return value.astype(shared.dtype, copy=False)
 
@@ -329,10 +298,9 @@ class SpuSession:
         """See `Session.announce`."""
         number = self._next()
         self.opened.append(Opening(what=what, to=-1))
-        with _Meter(self, f"announce {what}") as meter:
+        with self._meter(f"announce {what}") as meter:
             if self.rank != owner:
-                header, _ = meter.receive(owner)
-                _check_header(header, kind="public", number=number, name=what)
+                header, _ = meter.receive(owner, kind="public", number=number, name=what)
                 return header["value"]
             plain = json.loads(json.dumps(value, allow_nan=False))
             for rank in range(self.n_parties):
@@ -351,13 +319,12 @@ class SpuSession:
     def public_barrier(self) -> None:
         """See `Session.public_barrier`."""
         number = self._next()
-        with _Meter(self, "barrier") as meter:
+        with self._meter("barrier") as meter:
             others = [r for r in range(self.n_parties) if r != self.rank]
             for rank in others:
                 meter.send(rank, {"kind": "barrier", "number": number, "name": ""}, b"")
             for rank in others:
-                header, _ = meter.receive(rank)
-                _check_header(header, kind="barrier", number=number, name="")
+                meter.receive(rank, kind="barrier", number=number, name="")
 
     def progress(self, done: int, total: int, message: str) -> None:
         """See `Session.progress`."""
@@ -366,63 +333,3 @@ class SpuSession:
     def _next(self) -> int:
         self._calls += 1
         return self._calls
-
-    def _engine_traffic(self, step: str) -> Traffic:
-        """Read what the last run put on the wire from SPU's own log."""
-        with self._log.open() as file:
-            file.seek(self._log_read)
-            new = file.read()
-            self._log_read = file.tell()
-        counts = [tuple(map(int, found)) for found in _LINK_LINE.findall(new)]
-        if len(counts) != 1:
-            raise TacitError(f"the engine's log has {len(counts)} traffic lines for '{step}'.")
-        sent, received, sends, receives = counts[0]
-        return Traffic(
-            step=step,
-            bytes_sent=sent,
-            bytes_received=received,
-            messages_sent=sends,
-            messages_received=receives,
-        )
-
-
-class _Meter:
-    """Counts the mail of one step, and appends it to the session's traffic."""
-
-    def __init__(self, session: SpuSession, step: str) -> None:
-        self._session = session
-        self._step = step
-        self._sent = self._received = self._sends = self._receives = 0
-        self._mailbox = session._mailbox
-
-    def send(self, to: int, header: dict[str, Any], payload: bytes) -> None:
-        self._sent += self._mailbox.send(to, header, payload)
-        self._sends += 1
-
-    def receive(self, sender: int) -> tuple[dict[str, Any], bytes]:
-        header, payload = self._mailbox.receive(sender)
-        self._received += len(payload)
-        self._receives += 1
-        return header, payload
-
-    def __enter__(self) -> _Meter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._session.traffic.append(
-            Traffic(
-                step=self._step,
-                bytes_sent=self._sent,
-                bytes_received=self._received,
-                messages_sent=self._sends,
-                messages_received=self._receives,
-            )
-        )
-
-
-def _check_header(header: dict[str, Any], *, kind: str, number: int, name: str) -> None:
-    """All owners make the same calls in the same order; anything else is a broken program."""
-    expected = {"kind": kind, "number": number, "name": name}
-    got = {key: header.get(key) for key in expected}
-    if got != expected:
-        raise TacitError(f"the owners' programs diverge: expected {expected}, got {got}.")

@@ -65,14 +65,15 @@ class FedSTClassifier(_PartyClassifier):
     ----------
     n_parties : owners; 2 use CHEETAH, 3 or more ABY3 with three of them computing.
     quality : "f", "ig" or "ig-basic".
-    classifier : "forest" or "logistic".
+    classifier : "logistic" or "forest".
     n_candidates, n_shapelets : candidates examined and shapelets kept.
     time_contract : seconds after which the search stops at the nearest batch boundary, or None.
     scope : "federated", "local-search", "local-transform", or in plaintext "local", "global".
     distance : "dot", or "elementwise" for the paper's basic protocol (slow, equal results).
     lengths : candidate lengths; None for a grid from min(3, N/4) to N.
     normalise : z-normalise every series first; if False, `value_bound` must bound all values.
-    epsilon : differential privacy of what P0 learns, for scope "local-search" with a forest.
+    epsilon : differential privacy of what P0 learns, in all; for classifier "forest" with scope
+        "local-search", or with scope "federated" and quality "ig" (half of it for the shapelets).
     ledger : path of a ledger that is debited before an `epsilon` run; None for no ledger.
     """
 
@@ -87,7 +88,7 @@ class FedSTClassifier(_PartyClassifier):
         self,
         n_parties: int = 3,
         quality: str = "f",
-        classifier: str = "forest",
+        classifier: str = "logistic",
         n_candidates: int = 500,
         n_shapelets: int = 200,
         time_contract: float | None = None,
@@ -98,7 +99,7 @@ class FedSTClassifier(_PartyClassifier):
         value_bound: float | None = None,
         n_trees: int = 40,
         depth: int | None = None,
-        n_steps: int = 100,
+        n_steps: int = 300,
         epsilon: float | None = None,
         ledger: str | None = None,
         random_state: int | None = None,
@@ -217,7 +218,7 @@ class FedSTClassifier(_PartyClassifier):
             counts=tuple(len(own.X) for own in inputs),
             params=settings.to_params(),
         )
-        private = self._debit()
+        private = self._debit(settings)
         outcome = run_federation(plan, inputs, progress=self.progress)
         result = ProgramResult(arrays=outcome.arrays, info=outcome.info)
         self._keep(inputs[0], result, settings)
@@ -229,15 +230,20 @@ class FedSTClassifier(_PartyClassifier):
             "messages": receipt.rounds,
         }
 
-    def _debit(self) -> DpGuarantee | None:
+    def _debit(self, settings: Settings) -> DpGuarantee | None:
         """The privacy of the opened values, written to the ledger before anything is opened."""
         if self.epsilon is None:
             return None
+        ordered = settings.selection_epsilon is not None
         guarantee = DpGuarantee(
             epsilon=self.epsilon,
             model="distributed",
             unit="series",
-            assumptions=("at least one owner other than P0 draws its noise and keeps it secret",),
+            assumptions=(
+                "at least one owner other than P0 draws its noise and keeps it secret",
+                "no noise exceeds 2^36, which would end the run (probability below 1e-50)",
+                *(("the engine's information gains are exact to 2^-12",) if ordered else ()),
+            ),
             not_covered=("P0's own series towards P0", "counts and classes of each party"),
         )
         if self.ledger is not None:
@@ -247,23 +253,17 @@ class FedSTClassifier(_PartyClassifier):
                 ledger.debit(
                     subject="fedst",
                     guarantee=guarantee,
-                    purpose="leaf labels of a federated forest, opened to P0",
+                    purpose=f"{'shapelets and ' if ordered else ''}leaf labels of a federated "
+                    "forest, opened to P0",
                     subject_kind="model",
                 )
         return guarantee
 
     def _keep(self, own: LocalInputs, result: ProgramResult, settings: Settings) -> None:
-        from tacit.silo.candidates import choose_encoding, encode
-        from tacit.silo.model import model_from
+        from tacit.silo.model import trained_model
 
-        encoding = choose_encoding(
-            series_length=own.X.shape[2],
-            normalise=settings.normalise,
-            value_bound=settings.value_bound,
-        )
-        encoded = encode(own.X[:, 0, :], encoding)
-        self.model_: ShapeletModel = model_from(
-            result.arrays, own=encoded, encoding=encoding, n_classes=len(self.classes_)
+        self.model_: ShapeletModel = trained_model(
+            result.arrays, own=own.X, settings=settings, n_classes=len(self.classes_)
         )
         self.own_series_: Floats = own.X[:, 0, :]
         self.own_codes_: NDArray[np.intp] = own.y

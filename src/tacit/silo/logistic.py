@@ -1,7 +1,8 @@
 """Multinomial logistic regression trained over shares by accelerated gradient descent.
 
-The engine's fixed-point exponential and division are approximate (about three digits), so secure
-and plaintext weights agree closely, not bit for bit.
+Its features are the roots of the squared distances, as exact integers. The engine's fixed-point
+exponential and division are approximate (about three digits), so secure and plaintext weights agree
+closely, not bit for bit.
 """
 
 from __future__ import annotations
@@ -12,17 +13,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.silo.distances import DISTANCE_BITS
+
 if TYPE_CHECKING:
     from jax import Array
 
     from tacit.silo.candidates import Ints
 
 STANDARD_BITS = 10
+# A root keeps two bits of fraction: distances of 20 bits become integers of 12.
+_ROOT_FRACTION_BITS = 2
+ROOT_BITS = DISTANCE_BITS // 2 + _ROOT_FRACTION_BITS
 _MULTIPLIER_BITS = 20
 # Standardised features beyond 8 deviations of P0's own are clipped: they would drown the rest.
 _CLIP = 8 * 2**STANDARD_BITS
-_SMALLEST_DEVIATION = 32
+_SMALLEST_DEVIATION = 2
+LARGEST_MULTIPLIER = 2 ** (STANDARD_BITS + _MULTIPLIER_BITS) // _SMALLEST_DEVIATION
 _MOMENTUM = 0.9
+# Weights are trained in this unit: their steps would vanish in the engine's 18 fraction bits.
+_WEIGHT_UNIT = 2.0**-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +42,34 @@ class Standard:
     multiplier: Ints
 
     def apply(self, features: Ints) -> NDArray[np.float64]:
-        """Standardised features (n, K) in plaintext, equal to `standardise` over shares."""
-        return np.asarray(standardise_ints(features, self.centre, self.multiplier, np)).T / (
-            2.0**STANDARD_BITS
-        )
+        """Standardised roots (n, K) in plaintext, equal to `standardise` over shares."""
+        ints = standardise_ints(plain_roots(features), self.centre, self.multiplier, np)
+        return np.asarray(ints).T / 2.0**STANDARD_BITS
+
+
+def plain_roots(features: Ints) -> Ints:
+    """`roots` in plaintext; floor(sqrt(x)) is exact in float64 for integers of 24 bits."""
+    found: Ints = np.floor(np.sqrt(features * 4.0**_ROOT_FRACTION_BITS)).astype(np.int64)
+    return found
+
+
+def roots(features: Array) -> Array:
+    """floor(2**2 sqrt(x)) of integers below 2**20, bit by bit, exactly; opens nothing."""
+    import jax.numpy as jnp
+
+    square = features * 4**_ROOT_FRACTION_BITS
+    root = jnp.zeros_like(features)
+    for bit in reversed(range(ROOT_BITS)):
+        longer = root + 2**bit
+        root = root + (longer * longer <= square).astype(root.dtype) * 2**bit
+    return root
 
 
 def standard_from(own_features: Ints) -> Standard:
     """Centre and multiplier from P0's own features (K, M0)."""
-    centre = np.rint(own_features.mean(axis=1, keepdims=True)).astype(np.int64)
-    deviation = np.maximum(own_features.std(axis=1, keepdims=True), _SMALLEST_DEVIATION)
+    own = plain_roots(own_features)
+    centre = np.rint(own.mean(axis=1, keepdims=True)).astype(np.int64)
+    deviation = np.maximum(own.std(axis=1, keepdims=True), _SMALLEST_DEVIATION)
     multiplier = np.rint(2.0 ** (STANDARD_BITS + _MULTIPLIER_BITS) / deviation).astype(np.int64)
     return Standard(centre=centre, multiplier=multiplier)
 
@@ -55,10 +82,10 @@ def standardise_ints(features: Array, centre: Array, multiplier: Array, xp: obje
 
 
 def standardise(features: Array, centre: Array, multiplier: Array) -> Array:
-    """Standardised features (M, K) as fixed-point numbers; exact but for the last division."""
+    """Standardised roots (M, K) as fixed-point numbers; exact but for the last division."""
     import jax.numpy as jnp
 
-    ints = standardise_ints(features, centre, multiplier, jnp)
+    ints = standardise_ints(roots(features), centre, multiplier, jnp)
     return ints.T.astype(jnp.float64) * 2.0**-STANDARD_BITS
 
 
@@ -81,13 +108,16 @@ def train_logistic(
     def advance(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
         weights, biases, speed, bias_speed = state
         ahead, bias_ahead = weights + _MOMENTUM * speed, biases + _MOMENTUM * bias_speed
-        error = (jax.nn.softmax(table @ ahead + bias_ahead, axis=1) - target) * (step / n_rows)
-        speed = _MOMENTUM * speed - table.T @ error - (step * penalty) * ahead
-        bias_speed = _MOMENTUM * bias_speed - n_features * jnp.sum(error, axis=0, keepdims=True)
+        scores = (table @ ahead) * _WEIGHT_UNIT + bias_ahead
+        error = jax.nn.softmax(scores, axis=1) - target
+        slope = (table.T @ error) * (1.0 / n_rows)
+        bias_slope = jnp.sum(error, axis=0, keepdims=True) * (1.0 / n_rows)
+        speed = _MOMENTUM * speed - (step / _WEIGHT_UNIT) * slope - (step * penalty) * ahead
+        bias_speed = _MOMENTUM * bias_speed - (step * n_features) * bias_slope
         return weights + speed, biases + bias_speed, speed, bias_speed
 
     weights, biases, _, _ = lax.fori_loop(0, n_steps, advance, (*start, *start))
-    return weights, biases
+    return weights * _WEIGHT_UNIT, biases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BundleError
-from tacit.silo.candidates import Encoding, Floats, Ints, encode
+from tacit.silo.candidates import Encoding, Floats, Ints, choose_encoding, encode
 from tacit.silo.distances import best_windows, own_distances, rescale_for, unit_of
 from tacit.silo.forest import Forest
 from tacit.silo.logistic import Logistic, Standard
+from tacit.silo.settings import Settings
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -119,6 +120,19 @@ def model_from(
     return ShapeletModel(
         encoding=encoding, series=series, start=start, windows=windows, classifier=classifier
     )
+
+
+def trained_model(
+    arrays: Mapping[str, NDArray[Any]], *, own: Floats, settings: Settings, n_classes: int
+) -> ShapeletModel:
+    """P0's model from the arrays of a run under `settings` and its own series (n, 1, N)."""
+    encoding = choose_encoding(
+        series_length=own.shape[2],
+        normalise=settings.normalise,
+        value_bound=settings.value_bound,
+    )
+    encoded = encode(own[:, 0], encoding)
+    return model_from(arrays, own=encoded, encoding=encoding, n_classes=n_classes)
 
 
 def _classifier_from(arrays: Mapping[str, NDArray[Any]], *, n_classes: int) -> Forest | Logistic:

@@ -37,7 +37,7 @@ from tacit.silo.plan import (
 )
 from tacit.silo.receipts import MODEL, RECEIPT, Receipt, receipt_from_dict, write_outcome
 from tacit.silo.supervisor import EngineProcess
-from tacit.silo.use import data_fingerprint
+from tacit.silo.use import bound_to
 from tacit.silo.wire import FrameSocket, Header
 
 # The programs that a plan may name, by import path: the one place where they are registered.
@@ -242,6 +242,13 @@ class Party:
                 self._mesh.send(peer.rank, {"t": "done"})
         elif kind == "error":
             self._engine_failed(header["sentence"], own_fault=bool(header["own"]))
+        elif kind == "fault":
+            name = self._config.terms.parties[int(header["rank"])]
+            self._mesh.fail(
+                name,
+                f"party '{name}' {header['what']}; install the same version of the package "
+                "everywhere and start again.",
+            )
 
     def _heard_peer(self, rank: int, header: Header, payload: bytes) -> None:
         if header["t"] == "mail":
@@ -286,11 +293,11 @@ class Party:
         assert self._report is not None
         header, payload = self._report
         fields = {"party": self._config.name, "plan": plan.to_dict(), **header}
-        initiator = self._config.rank == 0
-        if initiator and isinstance(self._data, OwnData):
-            # The model says where its shapelets lie in these series.
-            fields["info"] = {**header["info"], "own_series": data_fingerprint(self._data.X)}
-        return Outcome(receipt=receipt_from_dict(fields), model=payload if initiator else None)
+        model = None
+        if self._config.rank == 0:
+            assert isinstance(self._data, OwnData)
+            model = bound_to(payload, self._data.X)
+        return Outcome(receipt=receipt_from_dict(fields), model=model)
 
 
 def take_part(

@@ -1,8 +1,8 @@
 """FedST as one program that every owner runs: search, transform, classifier.
 
 Opens, always to P0 only: the indices of the chosen shapelets, and the classifier (split columns
-and leaf labels of the forest, or the logistic weights). With a time contract P0 also tells all
-parties after each batch whether the search ends. Nothing else leaves the shares.
+and leaf labels of the forest, or the logistic weights); with epsilon, noised. With a time contract
+P0 also tells all parties after each batch whether the search ends. Nothing else leaves the shares.
 """
 
 from __future__ import annotations
@@ -15,13 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.noise import SYSTEM_NOISE, discrete_laplace
 from tacit.silo import forest as trees
 from tacit.silo.candidates import Ints
 from tacit.silo.distances import DISTANCE_BITS
-from tacit.silo.logistic import Logistic, standard_from, standardise, train_logistic
+from tacit.silo.logistic import (
+    LARGEST_MULTIPLIER,
+    ROOT_BITS,
+    Logistic,
+    standard_from,
+    standardise,
+    train_logistic,
+)
 from tacit.silo.model import Arrays, forest_arrays, logistic_arrays
 from tacit.silo.plaintext import alone
+from tacit.silo.privacy import add_noise, leaf_scale
 from tacit.silo.search import (
     Own,
     Searched,
@@ -66,7 +73,7 @@ def run_stages(session: Session, inputs: LocalInputs, setup: Setup) -> ProgramRe
     if local_search:
         indices = _own_choice(own, searched, setup) if own.rank == 0 else None
     else:
-        indices = reveal_best(session, searched, k=k)
+        indices = reveal_best(session, searched, setup, k=k)
     k = min(k, searched.n_examined)
     watch.note("search")
     own_features = searched.own[indices] if searched.own is not None else None
@@ -133,13 +140,13 @@ def _own_choice(own: Own, searched: Searched, setup: Setup) -> NDArray[np.intp]:
     def rank(session: Session) -> ProgramResult:
         data = share_data(session, rows, local)
         found = search_candidates(session, rows, data, local, with_quality=True)
-        best = reveal_best(session, found, k=setup.settings.n_shapelets)
+        best = reveal_best(session, found, local, k=setup.settings.n_shapelets)
         assert best is not None
         return ProgramResult(arrays={"best": best})
 
     # The same candidates as examined together, even if the contract ended the search early.
     local = replace(local, batches=_examined(setup, searched.n_examined))
-    local = replace(local, settings=replace(setup.settings, time_contract=None))
+    local = replace(local, settings=replace(setup.settings, time_contract=None, epsilon=None))
     return np.asarray(alone(rank).arrays["best"], dtype=np.intp)
 
 
@@ -232,15 +239,15 @@ def _private_forest(
 ) -> Arrays:
     """Leaf labels from noised counts over splits that P0 drew without looking at others' data.
 
-    Guarantee: what P0 learns is epsilon-differentially private for replacing one series of
-    another owner, in total. One series lies in one leaf of each of the n_trees trees, with weight
-    1, so replacing it changes the counts by at most 2 per tree in L1 norm, 2 * n_trees in all.
-    Every owner but P0 adds discrete Laplace noise of scale 2 * n_trees / epsilon to every count
+    Guarantee: the labels are leaf_epsilon-differentially private for replacing one series of
+    another owner. One series lies in one leaf of each of the n_trees trees, with weight 1, so
+    replacing it changes the counts by at most 2 per tree in L1 norm, 2 * n_trees in all. Every
+    owner but P0 adds discrete Laplace noise of scale 2 * n_trees / leaf_epsilon to every count
     inside the shares; labels are read from the noised counts.
     Assumes: at least one of these owners draws its noise as agreed and does not tell it to P0.
     Not covered: P0's own series, towards P0; counts per owner and classes, which are public.
     """
-    epsilon = setup.settings.epsilon
+    epsilon = setup.settings.leaf_epsilon
     assert epsilon is not None
     splits = None
     if limits is not None:
@@ -258,15 +265,8 @@ def _private_forest(
         )
         static: Mapping[str, Any] = {**shape.static, "level": level}
         nodes = session.run(trees.follow_splits, nodes, below, columns, static=static)
-    counts = session.run(trees.leaf_counts, nodes)
-    for owner in range(1, len(setup.counts)):
-        noise = None
-        if session.rank == owner:
-            scale = 2.0 * shape.n_trees / epsilon
-            noise = discrete_laplace(counts.shape, scale=scale, source=SYSTEM_NOISE)
-            noise = np.asarray(noise, dtype=np.int64)
-        drawn = session.share("noise", noise, owner=owner, shape=counts.shape, limit=2.0**40)
-        counts = session.run(trees.add, counts, drawn)
+    scale = leaf_scale(n_trees=shape.n_trees, epsilon=epsilon)
+    counts = add_noise(session, session.run(trees.leaf_counts, nodes), scale=scale)
     labels = session.run(trees.noised_labels, counts)
     leaves = session.reveal(labels, to=0, what="forest leaf labels (noised)")
     if limits is None or splits is None or leaves is None:
@@ -284,14 +284,14 @@ def _train_logistic(
         None if standard is None else standard.centre,
         owner=0,
         shape=shape,
-        limit=2**DISTANCE_BITS,
+        limit=2**ROOT_BITS,
     )
     multiplier = session.share(
         "multipliers",
         None if standard is None else standard.multiplier,
         owner=0,
         shape=shape,
-        limit=2.0**26,
+        limit=LARGEST_MULTIPLIER,
     )
     table = session.run(standardise, features, centre, multiplier)
     static = {"n_steps": setup.settings.n_steps, "penalty": setup.settings.penalty}

@@ -2,7 +2,8 @@
 
 All counts and sums are exact integers. The F-statistic ends in an exact division bit by bit, so
 its result equals the plaintext run bit for bit. The information gain needs logarithms, which the
-engine approximates to about 1e-4; the gain is therefore rounded to `GAIN_BITS` bits.
+engine approximates; a gain lies within `GAIN_ERROR` of the exact one and is rounded to `GAIN_BITS`
+bits.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 RATIO_BITS = 24
 GAIN_BITS = 10
+# Twice what was measured: the engine's log2 is off by at most 5.3e-5 at all counts up to 4096, and
+# a gain holds two sums of it, each weighted by shares that sum to 1.
+GAIN_ERROR = 2.0**-12
 _RECIPROCAL_BITS = 31
 _GUARD_BITS = 4
 # Sums of squares of 20-bit distances with guard bits must stay below 2**62.
@@ -153,27 +157,21 @@ def _best_gain(left: Array, n_left: Array | NDArray[np.int64], ours: Array, n_se
     right = ours[:, None] - left
     n_right = n_series - n_left
     cells = jnp.stack([left, n_left - left, right, n_right - right], axis=0)
-    inside = jnp.sum(_x_log_x(cells, n_series), axis=0)
-    sides = _x_log_x_any(n_left, n_series) + _x_log_x_any(n_right, n_series)
+    sides = _x_log_x(n_left) + _x_log_x(n_right)
+    best = maximum_of_last_axis(jnp.sum(_x_log_x(cells), axis=0) - sides)
     whole = jnp.stack([ours, n_series - ours], axis=0)
-    start = -jnp.sum(_x_log_x(whole, n_series), axis=0)
-    gain = maximum_of_last_axis(inside - sides) + start
-    return jnp.floor(jnp.maximum(gain, 0.0) * 2.0**GAIN_BITS + 0.5).astype(left.dtype)
+    gain = best - jnp.sum(_x_log_x(whole), axis=0) + n_series * np.log2(n_series)
+    return jnp.floor(jnp.maximum(gain, 0.0) * (2.0**GAIN_BITS / n_series) + 0.5).astype(left.dtype)
 
 
-def _x_log_x(count: Array, n_series: int) -> Array:
-    """(x/M) log2(x/M) of secret counts; at 0 the factor x makes it 0."""
+def _x_log_x(count: Array | NDArray[np.int64]) -> Array | NDArray[np.float64]:
+    """x log2 x of public or secret counts, 0 at 0: whole counts, because 1/M would be rounded."""
+    if isinstance(count, np.ndarray):
+        public: NDArray[np.float64] = count * np.log2(np.maximum(count, 1))
+        return public
     import jax.numpy as jnp
 
-    share = count.astype(jnp.float64) * (1.0 / n_series)
-    return share * jnp.log2(jnp.maximum(count, 1).astype(jnp.float64) * (1.0 / n_series))
-
-
-def _x_log_x_any(count: Array | NDArray[np.int64], n_series: int) -> Array | NDArray[np.float64]:
-    if isinstance(count, np.ndarray):
-        share = count / n_series
-        return np.where(count > 0, share * np.log2(np.maximum(share, 1e-300)), 0.0)
-    return _x_log_x(count, n_series)
+    return count.astype(jnp.float64) * jnp.log2(jnp.maximum(count, 1).astype(jnp.float64))
 
 
 QUALITIES = ("f", "ig", "ig-basic")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.silo.bitslices import bits_of, to_slice, to_slices
 from tacit.silo.network import next_power_of_two
+from tacit.silo.session import PeerFault
 
 Words = NDArray[Any]  # uint32 or uint64: all arithmetic wraps
 Pair = tuple[Words, Words]  # x_i and x_{i+1} at party i
@@ -78,10 +79,7 @@ class Replicated:
     def _receive(self, sender: int, n_bytes: int) -> bytes:
         data = self._link.recv(sender)
         if len(data) != n_bytes:
-            raise TacitError(
-                f"computing party {sender} sent {len(data)} bytes instead of {n_bytes}; "
-                "install the same version of the package everywhere."
-            )
+            raise PeerFault(sender, f"sent {len(data)} bytes instead of {n_bytes}")
         self._traffic[1] += n_bytes
         self._traffic[3] += 1
         return data
@@ -147,9 +145,9 @@ class Replicated:
         filled, nothing = np.full(shape, value, dtype=dtype), np.zeros(shape, dtype=dtype)
         return (filled if self.rank == 0 else nothing, filled if self._next == 0 else nothing)
 
-    def _sliced_halves(self, part: Words) -> tuple[Pair, Pair]:
-        """Slices of both parts of x, as boolean shares."""
-        slices = to_slices(part)
+    def _sliced_halves(self, part: Words, *, n_bits: int | None = None) -> tuple[Pair, Pair]:
+        """The lowest slices of both parts of x, by default all of them, as boolean shares."""
+        slices = to_slices(part)[:n_bits]
         shape, dealing = slices.shape, self.rank == _DEALER
         dealt = self.deal(slices if dealing else None, shape, np.uint8, xor=True)
         return dealt, self.third(None if dealing else slices, shape, np.uint8)
@@ -221,8 +219,7 @@ class Replicated:
         tops = self.multiply((u[0][1], u[1][1]), (w[0][1], w[1][1]))
         total = [a[0] + b[0] + weight * c for a, b, c in zip(u, w, tops, strict=True)]
         if shift:
-            low = self._sliced_halves(part)
-            carry = self._carry(_take(low[0], 0, 1, shift), _take(low[1], 0, 1, shift))
+            carry = self._carry(*self._sliced_halves(part, n_bits=shift))
             extra = self.arithmetic(carry, shape, np.uint64)
             total = [t + e for t, e in zip(total, extra, strict=True)]
         return total[0], total[1]

@@ -31,6 +31,7 @@ from tacit.silo.distances import (
     own_distances,
     rescale_for,
 )
+from tacit.silo.privacy import add_noise, selection_scale
 from tacit.silo.quality import (
     check_series_count,
     class_counts,
@@ -297,9 +298,24 @@ def _out_of_time(session: Session, setup: Setup, *, spent: float, batches: int) 
     return bool(answer)
 
 
-def reveal_best(session: Session, searched: Searched, *, k: int) -> NDArray[np.intp] | None:
-    """The indices of the k best candidates, best first, to P0 only."""
+def reveal_best(
+    session: Session, searched: Searched, setup: Setup, *, k: int
+) -> NDArray[np.intp] | None:
+    """The indices of the k best candidates, best first, to P0 only.
+
+    Guarantee, with epsilon: their order is selection_epsilon-differentially private for replacing
+    one series of another owner. No gain changes by more than `gain_sensitivity`, and the order of
+    the k largest of integers with discrete Laplace noise of scale 2 k sensitivity / epsilon hides
+    such a change. Assumes: as `add_noise`, and gains within GAIN_ERROR of the exact ones.
+    """
     assert searched.qualities is not None
-    best = session.run(top_indices, searched.qualities, static={"k": min(k, searched.n_examined)})
-    indices = session.reveal(best, to=0, what="shapelet indices")
+    qualities, k = searched.qualities, min(k, searched.n_examined)
+    epsilon = setup.settings.selection_epsilon
+    what = "shapelet indices"
+    if epsilon is not None:
+        scale = selection_scale(n_series=setup.n_series, n_chosen=k, epsilon=epsilon)
+        qualities = add_noise(session, qualities, scale=scale)
+        what = "shapelet indices (noised)"
+    best = session.run(top_indices, qualities, static={"k": k, "noised": epsilon is not None})
+    indices = session.reveal(best, to=0, what=what)
     return None if indices is None else indices.astype(np.intp)

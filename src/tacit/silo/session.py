@@ -31,6 +31,15 @@ JaxFunction = Callable[..., Any]
 LARGEST_INTEGER = 2**62
 
 
+class PeerFault(TacitError):
+    """What the owner `rank` sent cannot be used; `what` ends the sentence that begins with it."""
+
+    def __init__(self, rank: int, what: str) -> None:
+        super().__init__(f"party {rank} {what}.")
+        self.rank = rank
+        self.what = what
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """A handle on a secret-shared array: its public name, shape and type, never its value."""

@@ -39,7 +39,7 @@ class Settings:
 
     quality: str = "f"
     distance: str = "dot"
-    classifier: str = "forest"
+    classifier: str = "logistic"
     scope: str = "federated"
     n_candidates: int = 500
     n_shapelets: int = 200
@@ -50,7 +50,7 @@ class Settings:
     n_trees: int = 40
     depth: int | None = None
     n_thresholds: int = 8
-    n_steps: int = 100
+    n_steps: int = 300
     penalty: float = 1e-3
     batch_size: int = 32
     epsilon: float | None = None
@@ -79,12 +79,25 @@ class Settings:
 
     def _check_private(self) -> None:
         check_epsilon(self.epsilon)  # type: ignore[arg-type]  # not None, see the caller
-        if self.scope != "local-search" or self.classifier != "forest":
+        searching = self.scope == "federated" and self.quality == "ig"
+        if self.classifier != "forest" or not (searching or self.scope == "local-search"):
             raise TacitError(
-                f"epsilon is offered for scope 'local-search' with classifier 'forest', got "
-                f"{self.scope!r} with {self.classifier!r}: no bound on what one series changes is "
-                "proved for the ranking of shapelets or for the logistic weights."
+                "epsilon is offered for classifier 'forest' with scope 'local-search', or with "
+                f"scope 'federated' and quality 'ig', got {self.classifier!r}, {self.scope!r}, "
+                f"{self.quality!r}: for the others no bound on what one series changes is proved."
             )
+
+    @property
+    def selection_epsilon(self) -> float | None:
+        """The part of epsilon for the order of the shapelets: half, if others' data decide it."""
+        return None if self.epsilon is None or self.scope == "local-search" else self.epsilon / 2
+
+    @property
+    def leaf_epsilon(self) -> float | None:
+        """The part of epsilon for the leaf labels: the rest."""
+        if self.epsilon is None:
+            return None
+        return self.epsilon - (self.selection_epsilon or 0.0)
 
     def forest_depth(self, n_classes: int) -> int:
         """The depth of the trees."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.silo.replicated import Pair
+from tacit.silo.session import PeerFault
 
 _ADDITIVE = "aby3.AShr<FM64>"
 # The protocols that are no compiled programs of the engine.
@@ -33,20 +35,32 @@ def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
     return header, b"".join(chunks)
 
 
-def share_from(header: dict[str, Any], payload: bytes) -> Any:
-    """The share that `frame_of` described."""
+def share_from(header: dict[str, Any], payload: bytes, *, like: Any | None, sender: int) -> Any:
+    """The share that `frame_of` described, if it has the type, shape and sizes of `like`.
+
+    `like` is our own share of the same value, or one of zeros; None takes any form. The engine
+    trusts what it is given: a share of another form would be read beyond its end.
+    """
     from spu import libspu
 
     share = libspu.Share()
-    share.meta = bytes.fromhex(header["meta"])
-    chunks, start = [], 0
-    for size in header["chunks"]:
-        chunks.append(payload[start : start + size])
-        start += size
-    if start != len(payload):
-        raise TacitError(f"a share came with {len(payload)} bytes instead of {start}.")
-    share.share_chunks = chunks
+    try:
+        share.meta = bytes.fromhex(header["meta"])
+        ends = np.cumsum([0, *header["chunks"]]).tolist()
+        share.share_chunks = [payload[start:end] for start, end in pairwise(ends)]
+        same = ends[-1] == len(payload) and (like is None or _form(share) == _form(like))
+    except (KeyError, TypeError, ValueError, RuntimeError):
+        same = False
+    if not same:
+        raise PeerFault(sender, "sent a share of another type or shape than the plan says")
     return share
+
+
+def _form(share: Any) -> tuple[Any, ...]:
+    """Everything about a share but its words."""
+    chunks = [_chunk(part) for part in share.share_chunks]
+    sizes = tuple((c.total_bytes, c.chunk_offset, len(c.content)) for c in chunks)
+    return bytes(share.meta), sizes
 
 
 def words_of(share: Any, shape: tuple[int, ...]) -> Pair:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 
-def top_indices(qualities: Array, *, k: int) -> Array:
+def top_indices(qualities: Array, *, k: int, noised: bool = False) -> Array:
     """Indices of the k largest qualities (n,), best first; the lower index wins a tie.
 
     The index travels in the low bits of the key, so a comparator moves one word, ties cannot
@@ -22,7 +22,8 @@ def top_indices(qualities: Array, *, k: int) -> Array:
 
     n = qualities.shape[0]
     width = next_power_of_two(n)
-    # Sorting upwards: a large quality becomes a small key.
-    keys = ((1 << 40) - qualities) * width + np.arange(n)
+    # Sorting upwards: a large quality becomes a small key. Noise takes more bits.
+    above = 1 << (46 if noised else 40)
+    keys = (above - qualities) * width + np.arange(n)
     ordered = sort_rows(pad_rows(keys[None, :], value=2**61))[0, :k]
     return jnp.bitwise_and(ordered, width - 1)

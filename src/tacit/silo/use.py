@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BundleError, TacitError
-from tacit.silo.receipts import read_model, read_receipt
+from tacit.silo.receipts import MODEL, read_model, read_receipt
+
+_SALT_BYTES = 16
+_NAME = "own_series"
 
 
-def data_fingerprint(X: NDArray[np.float64]) -> str:
-    """SHA-256 of series: the model points into exactly these."""
-    shape = ",".join(str(n) for n in X.shape)
-    return hashlib.sha256(
-        shape.encode() + np.ascontiguousarray(X, dtype="<f8").tobytes()
-    ).hexdigest()
+def bound_to(model: bytes, X: NDArray[np.float64]) -> bytes:
+    """The model (safetensors) with a salted hash of the series that its places point into.
+
+    It stands in the model, which stays with the initiator, and not in the receipt: whoever sees a
+    hash of series can test guesses of them.
+    """
+    from safetensors.numpy import load, save
+
+    salt = secrets.token_bytes(_SALT_BYTES)
+    marked: bytes = save(load(model), metadata={_NAME: (salt + _digest(X, salt)).hex()})
+    return marked
+
+
+def is_bound_to(path: Path, X: NDArray[np.float64]) -> bool:
+    """Whether the model at `path` was made with exactly these series."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        mark = bytes.fromhex((file.metadata() or {}).get(_NAME, ""))
+    salt, digest = mark[:_SALT_BYTES], mark[_SALT_BYTES:]
+    return hmac.compare_digest(digest, _digest(X, salt))
+
+
+def _digest(X: NDArray[np.float64], salt: bytes) -> bytes:
+    shape = ",".join(str(n) for n in X.shape).encode()
+    values = np.ascontiguousarray(X, dtype="<f8").tobytes()
+    return hashlib.blake2b(shape + b":" + values, key=salt, digest_size=32).digest()
 
 
 def classify(folder: Path, *, own: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[Any]:
@@ -27,13 +53,12 @@ def classify(folder: Path, *, own: NDArray[np.float64], X: NDArray[np.float64]) 
     `own` are the initiator's series of the run: the model holds where its shapelets lie in them,
     not their values. Nothing leaves this process.
     """
-    from tacit.silo.candidates import choose_encoding, encode
-    from tacit.silo.model import model_from
+    from tacit.silo.model import trained_model
     from tacit.silo.settings import settings_from
 
     receipt = read_receipt(folder)
     arrays = read_model(folder)
-    if receipt.info.get("own_series") != data_fingerprint(own):
+    if not is_bound_to(folder / MODEL, own):
         raise BundleError(
             f"the model in {folder} was made with other series; give the initiator's own file "
             "of that run, unchanged."
@@ -44,13 +69,6 @@ def classify(folder: Path, *, own: NDArray[np.float64], X: NDArray[np.float64]) 
             f"series must have one channel of length {plan.series_length}, got {X.shape[1:]}."
         )
     settings = settings_from(plan.params)
-    encoding = choose_encoding(
-        series_length=plan.series_length,
-        normalise=settings.normalise,
-        value_bound=settings.value_bound,
-    )
-    model = model_from(
-        arrays, own=encode(own[:, 0], encoding), encoding=encoding, n_classes=len(plan.classes)
-    )
+    model = trained_model(arrays, own=own, settings=settings, n_classes=len(plan.classes))
     labels: NDArray[Any] = np.array(plan.classes)[model.probabilities(X[:, 0]).argmax(axis=1)]
     return labels

@@ -24,7 +24,7 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.silo.plan import Plan, plan_from_dict
-from tacit.silo.session import LocalInputs, Program, ProgramResult
+from tacit.silo.session import LocalInputs, PeerFault, Program, ProgramResult
 from tacit.silo.wire import FrameSocket, Header
 
 _PR_SET_PDEATHSIG = 1
@@ -40,6 +40,8 @@ def main(descriptor: int) -> None:
     try:
         report, arrays = run_order(order, payload, box)
         frames.send({"t": "result", **report}, arrays)
+    except PeerFault as fault:
+        frames.send({"t": "fault", "rank": fault.rank, "what": fault.what})
     except TacitError as error:
         frames.send({"t": "error", "sentence": str(error), "own": True})
     except RuntimeError as error:
