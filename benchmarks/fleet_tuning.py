@@ -1,6 +1,6 @@
 """Training settings of the sound fleet, compared on public data: held-out persons of WISDM, HHAR.
 
-    python benchmarks/fleet_tuning.py [--seeds 0 1] [--clients 100] [--mechanism distributed]
+    python benchmarks/fleet_tuning.py [--seeds 0 1] [--clients 100] [--as-they-come]
 
 Both sets come standardised with three channels. They are rebuilt as a phone reports: acceleration
 without gravity, its change, and in total, in units of gravity. Nothing is released here, so the
@@ -18,9 +18,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from fleet_sound import features
 from scipy.signal import butter, sosfiltfilt
 
 from tacit.arena.record import commit
@@ -29,14 +29,16 @@ from tacit.fleet import distributed, privunit
 from tacit.fleet.clients import HeadModel, class_scores, initial_model, label_indices, server_step
 from tacit.fleet.config import FleetPlan, Training, default_rounds, make_plan
 from tacit.fleet.experiment import deal_out
+from tacit.fleet.features import public_features
 from tacit.fleet.simulator import Fleet, make_fleet
 
 GRAVITY = 0.35  # units of gravity per standard deviation, about
 HIGH_PASS = butter(3, 0.3 / 25.0, "high", output="sos")
 FINEST = 4  # times the usual number of rounds: the finest parts of the noise
 # `rounds` and `step` multiply the default. `last_step` is the last step over the first: the step
-# falls linearly and its mean stays. `shrink` is taken off the weights in every round.
-VARIANTS: dict[str, dict[str, float]] = {
+# falls linearly and its mean stays. `shrink` is taken off the weights in every round. `weights` are
+# those of the features: statistics, bands, correlations, proportions.
+VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "half the rounds": {"rounds": 0.5},
     "twice the rounds": {"rounds": 2.0},
@@ -52,6 +54,9 @@ VARIANTS: dict[str, dict[str, float]] = {
     "unbalanced": {"balance": 0.0},
     "local ridge 0.03": {"local_ridge": 0.03},
     "local ridge 0.3": {"local_ridge": 0.3},
+    "features weighted 1, 1, 1, 1": {"weights": (1.0, 1.0, 1.0, 1.0)},
+    "features weighted 3, 2, 1, 1": {"weights": (3.0, 2.0, 1.0, 1.0)},
+    "features weighted 1, 1, 0.5, 1": {"weights": (1.0, 1.0, 0.5, 1.0)},
 }
 
 
@@ -60,6 +65,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["WISDM", "HHAR"])
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--as-they-come", action="store_true", help="three channels, not nine")
     parser.add_argument("--mechanism", choices=("distributed", "privunit"), default="distributed")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--out", type=Path, default=Path("results/fleet_tuning.jsonl"))
@@ -79,19 +85,23 @@ def main() -> None:
 def runs(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Every variant on every draw of persons of every set."""
     for name in options.data:
-        data = rebuilt(name)
+        data = load_dataset(name) if options.as_they_come else rebuilt(name)
+        tables = {
+            weights: table(data, {} if weights is None else {"weights": weights})
+            for weights in {VARIANTS[variant].get("weights") for variant in options.variants}
+        }
         for seed in options.seeds:
             deal = deal_out(data, split="subject", n_clients=options.clients, seed=seed)
             usual = planned(data, options.clients, options.mechanism)
-            rows = [features(usual, X) for X in (deal.X_train, deal.X_test)]
             labels, truth = (label_indices(y, data.classes) for y in (deal.y_train, deal.y_test))
             rng = np.random.default_rng([seed, 7])
             noise = rng.standard_normal((FINEST * usual.n_rounds, usual.dimension))
             for variant in options.variants:
                 changes = dict(VARIANTS[variant])
+                rows = tables[changes.pop("weights", None)]
                 plan = planned(data, options.clients, options.mechanism, changes.pop("rounds", 1.0))
                 fleet = make_fleet(
-                    rows[0],
+                    np.array([rows[series.tobytes()] for series in deal.X_train]),
                     labels,
                     deal.client,
                     n_clients=options.clients,
@@ -99,9 +109,11 @@ def runs(options: argparse.Namespace) -> Iterator[dict[str, object]]:
                     ridge=changes.get("local_ridge", plan.training.local_ridge),
                 )
                 model = train(fleet, plan, changes, noise)
-                best = class_scores(rows[1], model.average).argmax(axis=1)
+                test = np.array([rows[series.tobytes()] for series in deal.X_test])
+                best = class_scores(test, model.average).argmax(axis=1)
                 yield {
                     "data": name,
+                    "channels": data.channels,
                     "seed": seed,
                     "clients": options.clients,
                     "mechanism": options.mechanism,
@@ -109,6 +121,13 @@ def runs(options: argparse.Namespace) -> Iterator[dict[str, object]]:
                     "accuracy": float(np.mean(best == truth)),
                     "commit": commit(),
                 }
+
+
+def table(data: Dataset, weights: dict[str, Any]) -> dict[bytes, np.ndarray]:
+    """The features of every series, by its bytes."""
+    X = np.concatenate([data.X_train, data.X_test])
+    features = public_features(n_channels=data.channels, length=data.length, **weights)
+    return dict(zip((series.tobytes() for series in X), features.transform(X), strict=True))
 
 
 def as_a_phone_reports(X: np.ndarray) -> np.ndarray:

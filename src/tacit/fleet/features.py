@@ -29,6 +29,7 @@ _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
 _RIDGE = 0.5  # of a unit variance: how far the public decorrelation goes; see docs/fleet.md
+_WEIGHTS = (3.0, 2.0, 0.5, 1.0)  # of statistics, bands, correlations, proportions; as the ridge
 _CHUNK_VALUES = 2**20  # float32 values held at once by one block of unfolded windows
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
@@ -66,7 +67,7 @@ class FeatureMap:
                 f"these features take series of {self.n_channels} channels and length "
                 f"{self.length}, got an array of shape {X.shape}."
             )
-        raw = _raw_features(X, self.banks)
+        raw = np.concatenate(_blocks(X, self.banks), axis=1)
         decorrelated = (raw - self.centre) @ self.whitener
         rows = np.concatenate([decorrelated, np.ones((len(X), 1))], axis=1)
         unit: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -75,17 +76,28 @@ class FeatureMap:
 
 @lru_cache(maxsize=8)
 def public_features(
-    *, n_channels: int, length: int, n_kernels: int = 256, seed: int = PUBLIC_SEED
+    *,
+    n_channels: int,
+    length: int,
+    n_kernels: int = 256,
+    seed: int = PUBLIC_SEED,
+    weights: tuple[float, float, float, float] = _WEIGHTS,
 ) -> FeatureMap:
-    """Build the map; equal arguments give the equal map on every machine."""
+    """Build the map; equal arguments give the equal map on every machine.
+
+    `weights` scale statistics, bands, correlations and proportions before they are decorrelated:
+    the ridge leaves more of a heavier block.
+    """
     check_at_least(n_channels, 1, name="n_channels")
     check_at_least(length, 3, name="length")
     check_at_least(n_kernels, 1, name="n_kernels")
     rng = np.random.default_rng([seed, n_channels, length, n_kernels])
     banks = _draw_banks(n_channels, length, n_kernels, rng)
     count = max(600, min(2000, 2**21 // length))  # enough for a covariance, quick for long series
-    raw = _raw_features(generated_signals(count, n_channels, length, rng), banks)
-    centre, spread = raw.mean(axis=0), raw.std(axis=0) + 1e-3
+    blocks = _blocks(generated_signals(count, n_channels, length, rng), banks)
+    raw = np.concatenate(blocks, axis=1)
+    scale = np.repeat(weights, [block.shape[1] for block in blocks])
+    centre, spread = raw.mean(axis=0), (raw.std(axis=0) + 1e-3) / scale
     # The symmetric root does not depend on the basis that eigh happens to return.
     values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
     root = (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
@@ -153,12 +165,12 @@ def _draw_bank(
     )
 
 
-def _raw_features(X: Floats, banks: tuple[_KernelBank, ...]) -> Floats:
+def _blocks(X: Floats, banks: tuple[_KernelBank, ...]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Statistics, bands, correlations and proportions, before anything is centred."""
     X = np.clip(X, -_LARGEST_INPUT, _LARGEST_INPUT)
     proportions = [_proportions(X.astype(np.float32), bank) for bank in banks]
-    return np.concatenate(
-        [_statistics(X), _band_energies(X), _correlations(X), *proportions], axis=1
-    )
+    found: Floats = np.concatenate(proportions, axis=1)
+    return _statistics(X), _band_energies(X), _correlations(X), found
 
 
 def _statistics(X: Floats) -> Floats:
