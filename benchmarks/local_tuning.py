@@ -50,7 +50,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "embed_dim=96": {"embed_dim": 96},
     "basis_dim=32": {"basis_dim": 32},
     "expert_dim=16": {"expert_dim": 16},
-    "rho=.5": {"rho": 0.5},
+    "rho=.35": {"rho": 0.35},
+    "rho=.75": {"rho": 0.75},
+    "experts 16, bottleneck 16": {"expert_dim": 16, "bottleneck_dim": 16},
     "bottleneck=16": {"bottleneck_dim": 16},
     "batch=12, steps=400": {"batch_size": 12, "steps": 400},
     "batch=24, steps=200": {"batch_size": 24, "steps": 200},
@@ -122,7 +124,7 @@ def report(lines: list[dict[str, Any]], settings: list[str]) -> None:
     for line in lines:
         by_setting[line["setting"]][line["set"], line["size"], line["seed"]] = line
     first = by_setting[settings[0]]
-    print(f"{'setting':22} {'runs':>4} {'mean':>6} {'minus first':>18} {'time':>6}")
+    print(f"{'setting':34} {'runs':>4} {'mean':>6} {'minus first':>18} {'time':>6}")
     for setting in settings:
         mine = by_setting[setting]
         shared = sorted(mine.keys() & first.keys())
@@ -135,7 +137,7 @@ def report(lines: list[dict[str, Any]], settings: list[str]) -> None:
             first[k]["cpu_seconds"] for k in shared
         )
         mean = np.mean([mine[key]["accuracy"] for key in shared])
-        print(f"{setting:22} {len(shared):4} {mean:6.4f} {np.mean(per_task):+.4f} +- {error:.4f} "
+        print(f"{setting:34} {len(shared):4} {mean:6.4f} {np.mean(per_task):+.4f} +- {error:.4f} "
               f"{ratio:6.2f}")  # fmt: skip
 
 
