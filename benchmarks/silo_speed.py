@@ -3,7 +3,8 @@
     python benchmarks/silo_speed.py [--part default|gain|ratio|growth] [--out results]
 
 default: the paper's default (M=512, N=100, n=3, 500 candidates, K=200, mean length 0.6 N) with the
-F-statistic and a forest of 40 trees, first with an empty cache of compiled programs, then again.
+F-statistic and a forest of 40 trees, first with an empty cache of compiled programs, then again,
+then with the logistic regression.
 gain: the same search with sorting-based information gain. ratio: every variant of the paper's
 Fig. 6 on the same 40 candidates of length 0.6 N, once each; compared is the search without the time
 that compiling takes, because a program is compiled once and its share would depend on how many
@@ -36,7 +37,7 @@ from tacit.silo.session import LocalInputs
 from tacit.silo.settings import settings_from
 
 PARTS = ("default", "gain", "ratio", "growth")
-SEARCH_ONLY = {"scope": "local-transform", "n_trees": 1, "depth": 1}
+SEARCH_ONLY = {"scope": "local-transform", "classifier": "forest", "n_trees": 1, "depth": 1}
 RATIO_CANDIDATES = 40  # enough for the fixed cost of some 500 messages not to decide
 VARIANTS = {
     "basic": {"distance": "elementwise", "quality": "ig-basic"},
@@ -150,9 +151,15 @@ def same_as_float64(outcome: FederationResult, record: dict[str, Any], inputs: A
 
 
 def part_default(cache: Path, out: Path) -> None:
-    """The paper's default, cold and warm."""
-    for state in ("first run", "compiled before"):
-        outcome, record, inputs = run(m=512, n=100, parties=3, candidates=500, cache=cache)
+    """The paper's default with the forest, cold and warm, and with the logistic regression."""
+    for classifier, state in (
+        ("forest", "first run"),
+        ("forest", "compiled before"),
+        ("logistic", "search compiled before"),
+    ):
+        outcome, record, inputs = run(
+            m=512, n=100, parties=3, candidates=500, cache=cache, classifier=classifier
+        )
         record["equal_to_plaintext"] = same_shapelets(outcome, record, inputs)
         record["equal_to_float64"] = same_as_float64(outcome, record, inputs)
         save(out, {"part": "default", "variant": "+dot+F", "state": state, **record})
