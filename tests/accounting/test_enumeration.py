@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shuffle_enumeration import divergence, exact_deltas, pair
+from shuffle_enumeration import divergence, exact_deltas, histogram, pair
 from tacit.accounting import compose_shuffled, shuffle_delta
+from tacit.errors import TacitError
+from tacit.mechanisms import calibrate_privunit
 
 EPSILONS = (0.05, 0.3, 0.6, 0.95)  # shares of the local epsilon
 
@@ -105,3 +107,82 @@ def test_composed_rounds_are_never_below_the_exact_composition(rounds: int, delt
     # Not below the clones pair's own exact composition, and not far above it either.
     assert exact <= delta
     assert composed_delta(pair_p[keep], pair_q[keep], rounds, 0.95 * epsilon) > delta
+
+
+def privunit_pair(
+    local_epsilon: float, n: int, *, others: tuple[int, int, int], common: float
+) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """A shuffled batch of PrivUnitG reports, one client at x or at x'.
+
+    Of a report only the caps of x and x' that it lies in matter: the first only, the second only,
+    both, neither. `common` is the share of a cap that both have: 0 for opposite inputs, q for
+    orthogonal ones, 1 for equal ones. `others` sit at x, at x' and where they touch neither cap.
+    """
+    one = calibrate_privunit(epsilon=local_epsilon, dimension=2)
+    p, q = one.p, one.q
+    high, low = p / q, (1.0 - p) / (1.0 - q)
+    areas = q * np.array([1.0 - common, 1.0 - common, common, 0.0])
+    areas[3] = 1.0 - areas.sum()
+    at_x, at_other = areas * [high, low, high, low], areas * [low, high, high, low]
+    away = areas * low
+    away[3] = 1.0 - away[:3].sum()
+    rest = [
+        report
+        for report, count in zip((at_x, at_other, away), others, strict=True)
+        for _ in range(count)
+    ]
+    return histogram([at_x, *rest]), histogram([at_other, *rest])
+
+
+def split(n: int) -> list[tuple[int, int, int]]:
+    return [(n - 1, 0, 0), (0, n - 1, 0), (0, 0, n - 1), (n // 2, 0, n - 1 - n // 2)]
+
+
+@pytest.mark.parametrize("local_epsilon", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("common", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("n", [4, 10])
+def test_shuffled_privunit_is_covered(local_epsilon: float, common: float, n: int) -> None:
+    cap = calibrate_privunit(epsilon=local_epsilon, dimension=2).q
+    for others in split(n):
+        p, q = privunit_pair(local_epsilon, n, others=others, common=common)
+        for share in EPSILONS:
+            epsilon = share * local_epsilon
+            exact = max(divergence(p, q, epsilon), divergence(q, p, epsilon))
+            bound, general = (
+                shuffle_delta(local_epsilon=local_epsilon, n=n, central_epsilon=epsilon, cap=kind)
+                for kind in (cap, None)
+            )
+            assert exact <= bound <= general
+
+
+def test_the_oracle_refutes_twice_as_many_clones_of_privunit() -> None:
+    """The check above is about something: with the rate of the proof doubled it would fail."""
+    local_epsilon, n = 1.0, 10
+    cap = calibrate_privunit(epsilon=local_epsilon, dimension=2).q
+    p, q = privunit_pair(local_epsilon, n, others=(0, 0, n - 1), common=0.0)
+    wishes = [
+        shuffle_delta(local_epsilon=local_epsilon, n=2 * n - 1, central_epsilon=epsilon, cap=cap)
+        for epsilon in (0.3, 0.6)
+    ]
+    exact = [divergence(p, q, epsilon) for epsilon in (0.3, 0.6)]
+    assert any(found > wish for found, wish in zip(exact, wishes, strict=True))
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4])
+def test_rounds_of_shuffled_privunit_are_covered(delta: float) -> None:
+    n, local_epsilon, rounds = 6, 1.0, 2
+    cap = calibrate_privunit(epsilon=local_epsilon, dimension=2).q
+    batches = [(local_epsilon, n)] * rounds
+    epsilon = compose_shuffled(batches, delta=delta, cap=cap)
+    for common in (0.0, 0.3):
+        p, q = privunit_pair(local_epsilon, n, others=(0, 0, n - 1), common=common)
+        keep = p + q > 0.0
+        assert composed_delta(p[keep], q[keep], rounds, epsilon) <= delta
+    assert epsilon < compose_shuffled(batches, delta=delta)
+
+
+def test_one_batch_has_one_kind_of_randomizer() -> None:
+    with pytest.raises(TacitError, match="two different"):
+        shuffle_delta(local_epsilon=1.0, n=9, central_epsilon=0.5, n_symbols=2, cap=0.3)
+    with pytest.raises(TacitError, match="cap"):
+        compose_shuffled([(1.0, 9)], delta=1e-3, cap=1.0)

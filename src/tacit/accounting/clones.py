@@ -80,18 +80,20 @@ def clones_delta(
     n: int,
     target_delta: float,
     n_symbols: int | None = None,
+    cap: float | None = None,
     groups: int = 4000,
 ) -> Floats:
     """Upper bounds of delta at each epsilon in [0, local_epsilon] for n shuffled reports.
 
     Holds for every randomizer; with `n_symbols`, for k-ary randomized response over that many
-    symbols only (docs/accounting.md, Proposition 5). `target_delta` says where the bound should be
-    tight; the bound holds whatever it is.
+    symbols only (docs/accounting.md, Proposition 5); with `cap`, for PrivUnitG whose cap has at
+    most this probability (Proposition 8). `target_delta` says where the bound should be tight; the
+    bound holds whatever it is.
     """
     if local_epsilon > LARGEST_LOCAL_EPSILON:
         return np.where(epsilons >= local_epsilon, 0.0, 1.0)
     n = min(n, LARGEST_N)
-    rate, weight = _rate_and_weight(local_epsilon, n_symbols)
+    rate, weight = _rate_and_weight(local_epsilon, n_symbols, cap)
     starts = _window(rate=rate, n=n, delta=target_delta, groups=groups)
     below = np.minimum(epsilons, local_epsilon)
     given = clones_delta_given(starts, epsilons=below, local_epsilon=local_epsilon)
@@ -102,11 +104,17 @@ def clones_delta(
     return np.where(epsilons >= local_epsilon, 0.0, np.minimum(total * (1.0 + 1e-12), 1.0))
 
 
-def _rate_and_weight(local_epsilon: float, n_symbols: int | None) -> tuple[float, float]:
+def _rate_and_weight(
+    local_epsilon: float, n_symbols: int | None, cap: float | None
+) -> tuple[float, float]:
     """How likely another report is a clone, rounded down, and the share of reports that matter."""
-    down = 1.0 - 1e-14
-    if n_symbols is None:
-        return math.exp(-local_epsilon) * down, 1.0
-    inverse = math.exp(-local_epsilon)
-    whole = 1.0 + (n_symbols - 1) * inverse
-    return 2.0 * inverse / whole * down, (1.0 + inverse) / whole
+    down, inverse = 1.0 - 1e-14, math.exp(-local_epsilon)
+    if n_symbols is not None:
+        whole = 1.0 + (n_symbols - 1) * inverse
+        return 2.0 * inverse / whole * down, (1.0 + inverse) / whole
+    if cap is not None:
+        # (2 + K q) / ((1 + K q) (e^eps0 + 1)) with K = e^eps0 - 1, times e^-2 eps0 above and below.
+        lifted = cap * -math.expm1(-local_epsilon)
+        rate = inverse * (2.0 * inverse + lifted) / ((inverse + lifted) * (1.0 + inverse))
+        return rate * down, 1.0
+    return inverse * down, 1.0

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, Floats, clones_delta
-from tacit.accounting.shuffle import calibrate_one_round, check_shuffle_delta, shuffle_epsilon
+from tacit.accounting.shuffle import (
+    calibrate_one_round,
+    check_kind,
+    check_shuffle_delta,
+    shuffle_epsilon,
+)
 from tacit.errors import TacitError, check_at_least, check_epsilon
 
 if TYPE_CHECKING:
@@ -94,16 +99,22 @@ def subsample_without_replacement(
 
 
 def compose_shuffled(
-    rounds: Sequence[tuple[float, int]], *, delta: float, force: bool = False
+    rounds: Sequence[tuple[float, int]],
+    *,
+    delta: float,
+    cap: float | None = None,
+    force: bool = False,
 ) -> float:
     """Central epsilon at `delta` over rounds of (local_epsilon, reports really received).
 
     Guarantee: adaptive composition by privacy-loss distributions that dominate the clones pair of
     each round, or by the pure sum of local epsilons where that is smaller. A client may take part
     in every round. Assumes: the conditions of `shuffle_epsilon` in each round, with independent
-    permutations, and epsilons and sizes that are not chosen from earlier reports. Not covered:
-    reuse of one report in two rounds.
+    permutations, and epsilons and sizes that are not chosen from earlier reports; with `cap`,
+    PrivUnitG whose caps have at most this probability. Not covered: reuse of one report in two
+    rounds.
     """
+    check_kind(None, cap)
     if not rounds:
         return 0.0
     for local_epsilon, n in rounds:
@@ -115,46 +126,54 @@ def compose_shuffled(
     room = delta - _FFT_ERROR * len(rounds)
     amplified = max(local for local, _ in kinds) <= LARGEST_LOCAL_EPSILON
     if len(rounds) > 1 and room > 0.5 * delta and amplified:
-        candidates.append(_composed(kinds, delta=delta).get_epsilon_for_delta(room) * (1.0 + 1e-9))
+        whole = _composed(kinds, cap, delta=delta)
+        candidates.append(whole.get_epsilon_for_delta(room) * (1.0 + 1e-9))
     else:
-        candidates.append(_basic(kinds, delta=delta))
+        candidates.append(_basic(kinds, cap, delta=delta))
     # A guarantee needs some epsilon above 0, also where delta alone would do.
     return max(min(candidates), 1e-9 * max(local for local, _ in kinds))
 
 
-def _basic(kinds: Counter[tuple[float, int]], *, delta: float) -> float:
+def _basic(kinds: Counter[tuple[float, int]], cap: float | None, *, delta: float) -> float:
     """Sum of single-round epsilons, delta split evenly: for deltas that FFTs cannot resolve."""
     rounds = sum(kinds.values())
     share = delta if rounds == 1 else delta / rounds * (1.0 - 1e-12)
     bounds = [
-        (shuffle_epsilon(local_epsilon=local, n=n, delta=share, force=True), count)
+        (shuffle_epsilon(local_epsilon=local, n=n, delta=share, cap=cap, force=True), count)
         for (local, n), count in kinds.items()
     ]
     total = math.fsum(bound.central_epsilon * count for bound, count in bounds)
     return total if rounds == 1 else total * (1.0 + 1e-12)
 
 
-def _composed(kinds: Counter[tuple[float, int]], *, delta: float) -> PrivacyLossDistribution:
+def _composed(
+    kinds: Counter[tuple[float, int]], cap: float | None, *, delta: float
+) -> PrivacyLossDistribution:
     tail = _TAIL_SHARE * delta / sum(kinds.values())
-    reaches = {kind: _reach(*kind, tail=tail) for kind in kinds}
+    reaches = {kind: _reach(*kind, cap, tail=tail) for kind in kinds}
     step = min(reaches.values()) / _KNOTS
     whole: Any = None
     for kind, count in kinds.items():
         one = clones_distribution(
-            local_epsilon=kind[0], n=kind[1], reach=reaches[kind], step=step, tail=tail
+            local_epsilon=kind[0], n=kind[1], cap=cap, reach=reaches[kind], step=step, tail=tail
         )
         part = one.self_compose(count) if count > 1 else one
         whole = part if whole is None else whole.compose(part)
     return whole
 
 
-def _reach(local_epsilon: float, n: int, *, tail: float) -> float:
+def _reach(local_epsilon: float, n: int, cap: float | None, *, tail: float) -> float:
     """Roughly the epsilon beyond which the loss of one round has probability below `tail`."""
     low, high = local_epsilon * 1e-9, local_epsilon
     for points in (64, 32):
         grid = np.geomspace(low, high, points)
         deltas = clones_delta(
-            epsilons=grid, local_epsilon=local_epsilon, n=n, target_delta=tail, groups=_GROUPS
+            epsilons=grid,
+            local_epsilon=local_epsilon,
+            n=n,
+            target_delta=tail,
+            cap=cap,
+            groups=_GROUPS,
         )
         first = int(np.argmax(deltas <= tail))  # the last one always is: its delta is 0
         low, high = grid[max(first - 1, 0)], grid[first]
@@ -163,7 +182,13 @@ def _reach(local_epsilon: float, n: int, *, tail: float) -> float:
 
 @lru_cache(maxsize=256)
 def clones_distribution(
-    *, local_epsilon: float, n: int, reach: float, step: float, tail: float
+    *,
+    local_epsilon: float,
+    n: int,
+    cap: float | None = None,
+    reach: float,
+    step: float,
+    tail: float,
 ) -> PrivacyLossDistribution:
     """A discrete privacy-loss distribution that dominates one shuffled round.
 
@@ -178,7 +203,12 @@ def clones_distribution(
     knots = np.unique(np.linspace(0, last, min(last, 2 * _KNOTS) + 1).astype(np.int64))
     epsilons = knots * step
     deltas = clones_delta(
-        epsilons=epsilons, local_epsilon=local_epsilon, n=n, target_delta=tail, groups=_GROUPS
+        epsilons=epsilons,
+        local_epsilon=local_epsilon,
+        n=n,
+        target_delta=tail,
+        cap=cap,
+        groups=_GROUPS,
     )
     # Outwards by more than the float64 error of the slopes below.
     deltas = np.minimum(deltas * (1.0 + 1e-9), 1.0)

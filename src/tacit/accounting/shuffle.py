@@ -19,6 +19,7 @@ RANDOMIZED_RESPONSE = (
     "clones of k-ary randomized response only (docs/accounting.md, Proposition 5), evaluated "
     "numerically"
 )
+PRIVUNIT = "clones of PrivUnitG only (docs/accounting.md, Proposition 8), evaluated numerically"
 CLOSED_FORM = "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.1 (clones), closed form"
 _LITTLE = 0.9  # a central epsilon above this share of the local one is next to no amplification
 
@@ -102,41 +103,53 @@ def check_shuffle_delta(delta: float, *, n: int, force: bool) -> float:
 
 
 def shuffle_delta(
-    *, local_epsilon: float, n: int, central_epsilon: float, n_symbols: int | None = None
+    *,
+    local_epsilon: float,
+    n: int,
+    central_epsilon: float,
+    n_symbols: int | None = None,
+    cap: float | None = None,
 ) -> float:
     """An upper bound of delta at `central_epsilon` for one shuffled batch of n reports."""
     check_epsilon(local_epsilon, name="local_epsilon")
     check_at_least(n, 1, name="n")
-    _check_symbols(n_symbols)
+    check_kind(n_symbols, cap)
     if not 0.0 <= central_epsilon < math.inf:
         raise TacitError(f"central_epsilon must be finite and at least 0, got {central_epsilon!r}.")
-    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols)
+    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols, cap=cap)
     # The first value only says where to look closely; both are bounds.
     first = at(central_epsilon, 1e-6)
     return min(first, at(central_epsilon, min(max(first, SMALLEST_DELTA), 0.5)))
 
 
-def _check_symbols(n_symbols: int | None) -> None:
+def check_kind(n_symbols: int | None, cap: float | None) -> None:
+    """Refuse what is neither k-ary randomized response nor PrivUnitG."""
     if n_symbols is not None:
         check_at_least(n_symbols, 2, name="n_symbols")
+    if cap is not None and not 0.0 < cap < 1.0:
+        raise TacitError(f"cap must lie strictly between 0 and 1, got {cap!r}.")
+    if n_symbols is not None and cap is not None:
+        raise TacitError("n_symbols and cap name two different randomizers; give one of them.")
 
 
 def _curve(
-    *, local_epsilon: float, n: int, n_symbols: int | None = None
+    *, local_epsilon: float, n: int, n_symbols: int | None = None, cap: float | None = None
 ) -> Callable[[float, float], float]:
     """The bound as a function of central epsilon and of the delta where it should be tight."""
 
     def at(central_epsilon: float, target_delta: float) -> float:
-        kinds = {None, n_symbols}  # what holds for every randomizer holds for this one too
+        # What holds for every randomizer holds for this one too.
+        kinds = {(None, None), (n_symbols, cap)}
         bounds = [
             clones_delta(
                 epsilons=np.array([central_epsilon], dtype=np.float64),
                 local_epsilon=local_epsilon,
                 n=n,
                 target_delta=target_delta,
-                n_symbols=kind,
+                n_symbols=symbols,
+                cap=probability,
             )
-            for kind in kinds
+            for symbols, probability in kinds
         ]
         return min(float(bound[0]) for bound in bounds)
 
@@ -149,25 +162,27 @@ def shuffle_epsilon(
     n: int,
     delta: float,
     n_symbols: int | None = None,
+    cap: float | None = None,
     force: bool = False,
 ) -> ShuffleBound:
     """The central epsilon of n shuffled reports, each `local_epsilon`-LDP, at `delta`.
 
     Guarantee: an upper bound, never above `local_epsilon`; see `ShuffleBound`. It holds for every
     randomizer; `n_symbols` gives a smaller one for k-ary randomized response over that many
-    symbols, and for nothing else.
+    symbols, `cap` for PrivUnitG whose cap has at most this probability, and for nothing else.
     """
     check_epsilon(local_epsilon, name="local_epsilon")
     check_at_least(n, 1, name="n")
-    _check_symbols(n_symbols)
+    check_kind(n_symbols, cap)
     check_shuffle_delta(delta, n=n, force=force)
-    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols)
+    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols, cap=cap)
     # Shuffling is post-processing, so the local epsilon always holds too.
     low, high = local_epsilon * 1e-9, float(local_epsilon)
     while high - low > 1e-9 * high:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if at(middle, delta) <= delta else (middle, high)
     theorem = NUMERICAL if n_symbols is None else RANDOMIZED_RESPONSE
+    theorem = theorem if cap is None else PRIVUNIT
     return _bound(high, local_epsilon=local_epsilon, n=n, delta=delta, theorem=theorem)
 
 

@@ -49,28 +49,50 @@ def parameters(plan: FleetPlan) -> PrivUnitG:
 
 
 def calibrate(draft: FleetPlan) -> PrivUnitSettings:
-    """The largest local epsilon whose shuffled rounds compose to the plan's total.
+    """The largest local epsilon whose rounds compose to the plan's total.
 
-    Whichever is larger: shuffled (FMT20 clones, composed by privacy loss distributions) or plain
+    Starts from the larger of what shuffling any randomizer allows (FMT20 clones) and of plain
     local composition, epsilon / rounds, which needs no shuffler.
     """
     from tacit.accounting import calibrate_shuffle
+
+    def fits(local_epsilon: float) -> bool:
+        settings = PrivUnitSettings(local_epsilon=local_epsilon)
+        total = spent(replace(draft, settings=settings), [draft.n_min] * draft.client_rounds)
+        return total is not None and total.epsilon <= draft.epsilon
 
     plain = draft.epsilon / draft.client_rounds
     shuffled = calibrate_shuffle(
         central_epsilon=draft.epsilon, n=draft.n_min, delta=draft.delta, rounds=draft.client_rounds
     )
-    found = max(plain, shuffled)
     # Both calibrations round: what is accounted afterwards may lie a hair above the promise.
-    for slack in (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4):
-        settings = PrivUnitSettings(local_epsilon=found * (1.0 - slack))
-        total = spent(replace(draft, settings=settings), [draft.n_min] * draft.client_rounds)
-        if total is not None and total.epsilon <= draft.epsilon:
-            return settings
-    raise TacitError(
-        f"no local epsilon was found for {draft.client_rounds} rounds of {draft.n_min} reports "
-        f"at epsilon = {draft.epsilon:g}; use other rounds or another epsilon."
-    )
+    starts = [max(plain, shuffled) * (1.0 - slack) for slack in (0.0, 1e-9, 1e-7, 1e-5, 1e-4)]
+    low = next((start for start in starts if fits(start)), None)
+    if low is None:
+        raise TacitError(
+            f"no local epsilon was found for {draft.client_rounds} rounds of {draft.n_min} reports "
+            f"at epsilon = {draft.epsilon:g}; use other rounds or another epsilon."
+        )
+    high = 1.25 * low
+    while fits(high):
+        low, high = high, 1.25 * high
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return PrivUnitSettings(local_epsilon=low)
+
+
+def shuffled_epsilon(received: Sequence[int], *, local_epsilon: float, delta: float) -> float:
+    """Epsilon at `delta` of rounds in which these many reports were shuffled.
+
+    Guarantee: clones of PrivUnitG (docs/accounting.md, Proposition 8), composed by privacy loss
+    distributions, or the sum of the local epsilons where that is smaller.
+    """
+    from tacit.accounting import compose_shuffled
+
+    # The cap depends on epsilon only, not on the dimension; a larger one is on the safe side.
+    cap = _parameters(local_epsilon, 1).q * (1.0 + 1e-9)
+    return compose_shuffled([(local_epsilon, n) for n in received], delta=delta, cap=cap)
 
 
 def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Floats:
@@ -78,7 +100,8 @@ def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Fl
 
     Guarantee: each row is `local_epsilon`-LDP (pure) when a client's whole data are replaced.
     Assumes: idealised real arithmetic; `source` is uniform, independent and secret.
-    Composes: n rows shuffled amplify by FMT20; rounds compose by privacy loss distributions.
+    Composes: shuffled rows amplify, rounds compose by privacy loss distributions; see
+    `shuffled_epsilon`.
     Not covered: that a report was sent.
     """
     released = randomize_directions(directions, parameters(plan), source=source)
@@ -127,13 +150,11 @@ def decode(message: bytes, plan: FleetPlan) -> Floats:
 
 def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
     """What one client has spent after taking part in rounds with these numbers of reports."""
-    from tacit.accounting import compose_shuffled
-
     if not received:
         return None
     local_epsilon = settings_of(plan).local_epsilon
     plain = local_epsilon * len(received)
-    shuffled = compose_shuffled([(local_epsilon, n) for n in received], delta=plan.delta)
+    shuffled = shuffled_epsilon(received, local_epsilon=local_epsilon, delta=plan.delta)
     return DpGuarantee(
         epsilon=min(plain, shuffled),
         delta=plan.delta if shuffled < plain else 0.0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tacit.fleet.privunit import ASSUMPTIONS, NOT_COVERED
+from tacit.fleet.privunit import ASSUMPTIONS, NOT_COVERED, shuffled_epsilon
 from tacit.guarantee import DpGuarantee
 
 _WORTH_A_DELTA = 0.99  # a gain of less than one percent is no reason to give up pure privacy
@@ -22,10 +22,8 @@ def composed_epsilon(
     The sum of the local epsilons always holds, with delta 0; amplification by shuffling counts
     where it is worth a delta.
     """
-    from tacit.accounting import compose_shuffled
-
     local = float(local_epsilon * len(counts))
-    shuffled = compose_shuffled([(local_epsilon, n) for n in counts], delta=delta)
+    shuffled = shuffled_epsilon(counts, local_epsilon=local_epsilon, delta=delta)
     return (shuffled, delta) if shuffled < _WORTH_A_DELTA * local else (local, 0.0)
 
 
