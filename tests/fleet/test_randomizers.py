@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 import numpy as np
@@ -158,3 +159,10 @@ def test_an_unknown_label_or_an_empty_client_is_refused(plan: FleetPlan) -> None
         randomizers.client_messages(model, X, list("abcz"), plan)
     with pytest.raises(TacitError, match="as many labels"):
         randomizers.client_messages(model, X[:0], [], plan)
+
+
+def test_a_plan_for_other_features_is_refused() -> None:
+    plain = json.loads(small_plan("privunit").to_json())
+    del plain["feature_version"]  # as plans were written before features had versions
+    with pytest.raises(TacitError, match="train again"):
+        plan_from_json(json.dumps(plain))

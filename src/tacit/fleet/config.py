@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.features import PUBLIC_SEED
+from tacit.fleet.features import FEATURE_VERSION, PUBLIC_SEED
 
 Mechanism = Literal["privunit", "distributed"]
 MECHANISMS = ("privunit", "distributed")
@@ -100,6 +100,7 @@ class FleetPlan:
     training: Training = Training()
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
+    feature_version: int = FEATURE_VERSION
 
     def __post_init__(self) -> None:
         check_at_least(len(self.classes), 2, name="the number of classes")
@@ -107,6 +108,11 @@ class FleetPlan:
             check_at_least(getattr(self, name), 1, name=name)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        if self.feature_version != FEATURE_VERSION:
+            raise TacitError(
+                f"this plan is for version {self.feature_version} of the public features and this "
+                f"is version {FEATURE_VERSION}; make a new plan and train again."
+            )
         if self.client_rounds > self.n_rounds:
             raise TacitError(
                 f"a client cannot take part in {self.client_rounds} of {self.n_rounds} rounds."
@@ -149,6 +155,7 @@ def plan_from_json(text: str) -> FleetPlan:
     """Read back what `to_json` wrote; refuse anything else."""
     try:
         plain: dict[str, Any] = json.loads(text)
+        plain.setdefault("feature_version", 1)  # what plans did not say then
         mechanism = plain.pop("mechanism")
         kind = {"privunit": PrivUnitSettings, "distributed": DistributedSettings}[mechanism]
         settings = kind(**plain.pop("settings"))

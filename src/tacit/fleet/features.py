@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 PUBLIC_SEED = 20230
+FEATURE_VERSION = 2  # raised when equal seeds give other features, so that old models are refused
 _KERNEL_LENGTH = 9
 _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
