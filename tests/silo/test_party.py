@@ -21,6 +21,7 @@ from tacit.silo.openings import Opening, summarise
 from tacit.silo.party import OwnData, program_path, read_data
 from tacit.silo.receipts import Receipt, read_model, read_receipt, receipt_from_dict, write_outcome
 from tacit.silo.supervisor import explain_exit
+from tacit.silo.use import bound_to, is_bound_to
 from tacit.silo.wire import FrameSocket, WireError, encode, read_frame
 
 
@@ -161,6 +162,22 @@ def test_damaged_outcomes_are_refused(tmp_path: Path) -> None:
         receipt_from_dict({"party": "a"})
 
 
+def test_a_model_knows_its_series_by_a_salted_hash(tmp_path: Path) -> None:
+    from safetensors.numpy import save
+
+    X = np.random.default_rng(0).normal(size=(3, 1, 5))
+    model = save({"series": np.arange(4)})
+    first, second = bound_to(model, X), bound_to(model, X)
+    assert first != second  # nobody can compare two runs, or look a hash up
+    write_outcome(tmp_path, _receipt(), first)
+    assert read_model(tmp_path)["series"].tolist() == [0, 1, 2, 3]
+    assert is_bound_to(tmp_path / "model.safetensors", X)
+    assert not is_bound_to(tmp_path / "model.safetensors", X.reshape(3, 5, 1))
+    assert not is_bound_to(tmp_path / "model.safetensors", np.nextafter(X, 9.0))
+    write_outcome(tmp_path, _receipt(), model)  # no hash at all
+    assert not is_bound_to(tmp_path / "model.safetensors", X)
+
+
 @pytest.mark.slow
 def test_the_initiator_ends_with_the_model_and_the_others_with_a_receipt(tmp_path: Path) -> None:
     with federation(tmp_path, program="distances_program", k=3, length=5) as f:
@@ -176,5 +193,6 @@ def test_the_initiator_ends_with_the_model_and_the_others_with_a_receipt(tmp_pat
         for name in "abc":
             out_folder = f.configs[name].parent / "out"
             assert read_receipt(out_folder).guarantee.to_dict() == results[name]["guarantee"]
+            assert "own_series" not in (out_folder / "receipt.json").read_text()
             assert (out_folder / "model.safetensors").exists() == (name == "a")
             assert (out_folder / "receipt.json").stat().st_mode & 0o777 == 0o600
