@@ -73,7 +73,8 @@ def test_no_replaced_series_changes_a_rounded_gain_by_more(n: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_engines_gains_are_as_exact_as_assumed() -> None:
+@pytest.mark.parametrize(("protocol", "n_parties"), [("ABY3", 3), ("CHEETAH", 2)])
+def test_the_engines_gains_are_as_exact_as_assumed(protocol: str, n_parties: int) -> None:
     """Every term of a gain at every count: two sums of them, each weighted by at most 1."""
     simulation = pytest.importorskip("spu.utils.simulation")
     from spu import libspu
@@ -81,14 +82,16 @@ def test_the_engines_gains_are_as_exact_as_assumed() -> None:
     from tacit.silo.quality import _x_log_x
 
     config = libspu.RuntimeConfig(
-        protocol=libspu.ProtocolKind.ABY3, field=libspu.FieldType.FM64, fxp_fraction_bits=18
+        protocol=getattr(libspu.ProtocolKind, protocol),
+        field=libspu.FieldType.FM64,
+        fxp_fraction_bits=18,
     )
     counts = np.arange(1, 4097)
     with enable_x64():
-        simulator = simulation.Simulator(3, config)
+        simulator = simulation.Simulator(n_parties, config)
         found = simulation.sim_jax(simulator, _x_log_x)(counts)
     error = np.abs(found - counts * np.log2(counts)) / counts
-    assert 2 * error.max() < 0.5 * GAIN_ERROR
+    assert 2 * error.max() < 0.75 * GAIN_ERROR  # what is left is for the last digits
 
 
 def chosen(qualities: np.ndarray, *, k: int, scale: float, n: int) -> np.ndarray:
