@@ -29,8 +29,7 @@ def test_federated_run_keeps_the_contract(
     result = done.json
     assert result["guarantee"]["opened"] == [
         "shapelet indices -> P0",
-        "forest splits -> P0",
-        "forest leaf labels -> P0",
+        "logistic weights -> P0",
     ]
     assert set(result["seconds"]) == {"search", "transform", "classifier"}
     assert result["bytes_sent"] > 0

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _N_PARTIES = 3
 _TWIN = (
-    "the plaintext twin of the federation, for its accuracy: the secure run gives the same model, "
-    "this run protected nothing"
+    "the plaintext twin of the federation, for its accuracy: the secure run gives the same model "
+    "up to fixed-point rounding, this run protected nothing"
 )
 _CURVES = (
     "rounds", "split", "evaluated_on", "clients", "mode", "mechanism", "baselines", "stopped",
@@ -116,7 +116,7 @@ def _fedst(task: Task, data: Dataset) -> Outcome:
 
 
 def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outcome:
-    """The model that the federation gives, bit for bit, computed without it: hours become seconds.
+    """The model that the federation gives, computed without it: minutes become seconds.
 
     The split into three parties is that of the estimator's default, equal and stratified.
     """

@@ -22,7 +22,9 @@ def train_fedst(
     quality: Annotated[
         str, typer.Option("--quality", help="f, ig, or ig-basic (the basic protocol).")
     ] = "f",
-    classifier: Annotated[str, typer.Option("--classifier", help="forest or logistic.")] = "forest",
+    classifier: Annotated[
+        str, typer.Option("--classifier", help="logistic or forest.")
+    ] = "logistic",
     candidates: Annotated[
         int, typer.Option("--candidates", help="Windows of P0's series to examine.")
     ] = 500,
@@ -45,7 +47,10 @@ def train_fedst(
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option("--epsilon", help="Noise what P0 learns; needs --scope local-search."),
+        typer.Option(
+            "--epsilon",
+            help="Noise what P0 learns; needs a forest, and local-search or quality ig.",
+        ),
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger to debit before an --epsilon run.")

@@ -45,7 +45,7 @@ def _scope_blocks(records: Sequence[Record]) -> Section:
     blocks: list[Any] = [
         Text(
             f"{len(table.data)} UCR sets, three owners, equal settings for all methods. Accuracies "
-            "come from the plaintext twin, which gives the federation's model bit for bit.",
+            "come from the plaintext twin of the federation, which gives its model up to rounding.",
             "FedST, Figures 4, 5 and 8: who may use whose series",
         ),
         ranking(table),
