@@ -91,7 +91,8 @@ def _secure_blocks(records: Sequence[Record]) -> Section:
     blocks: list[Any] = [
         Text(
             "Three processes of one machine, secret shares over TLS; seconds include whatever "
-            "else that machine did.",
+            "else that machine did. A time contract bounds the examination of candidates; sharing, "
+            "compiling and ranking come on top.",
             "FedST, Figures 7 and 10: time on real processes",
         ),
         Table(columns, sorted(rows)),
@@ -119,7 +120,7 @@ def _contract_figures(contracts: dict[str, dict[float, Record]]) -> list[Any]:
     x = "time contract, seconds"
     return [
         line_plot("Fig. 10: accuracy under a time contract", accuracy, x=x, y="test accuracy"),
-        line_plot("Fig. 10: real search time under it", seconds, x=x, y="seconds"),
+        line_plot("Fig. 10: seconds of the whole search under it", seconds, x=x, y="seconds"),
     ]
 
 
