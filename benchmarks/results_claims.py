@@ -46,7 +46,8 @@ def _softshape(results: Results) -> list[Row]:
     noisy = published(results, NOISY, "full")
     rates = [x["leakage"]["reidentification"] for x in noisy if x.get("leakage")]
     joined = f"{np.mean(rates):.0%} of releases joined to their series" if rates else "-"
-    mean = over_sets((x["set"], x["accuracy"]) for x in noisy) if noisy else None
+    budgets = [[(x["set"], x["accuracy"]) for x in noisy if x["epsilon"] == e] for e in NOISY]
+    mean = float(np.mean([over_sets(part) for part in budgets])) if all(budgets) else None
     name = "DP-SoftShape"
     rows: list[Row] = [
         (
@@ -68,6 +69,8 @@ def _softshape(results: Results) -> list[Row]:
     experts = _gain(results, "no-moe", floor=0.0)
     if experts[0] == "reproduced":
         experts = ("reproduced in sign, its size (Table 3: +.20) not reached", experts[1])
+    elif experts[0] == "refuted":
+        experts = ("refuted in size (Table 3: +.20): no gain can be told from none", experts[1])
     rows += [
         (name, "a uniform-budget version loses most of this gain", *uniform, RUN_LOCAL),
         (name, "the Mixture-of-Experts layer recovers features", *experts, RUN_LOCAL),
