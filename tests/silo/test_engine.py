@@ -203,3 +203,12 @@ def test_a_failed_run_leaves_no_process_behind(
     with pytest.raises(TacitError, match="party '"):
         run_federation(plan, inputs, cache=tmp_path)
     assert processes_with(mark) == []
+
+
+def test_an_error_of_the_engine_is_told_by_its_first_line_with_words() -> None:
+    from tacit.silo.worker import _first_line
+
+    assert _first_line(RuntimeError("what: \n\t[channel.cc:1] timeout\nstack")) == (
+        "[channel.cc:1] timeout"
+    )
+    assert _first_line(RuntimeError("")) == "RuntimeError"

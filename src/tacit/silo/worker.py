@@ -66,7 +66,9 @@ def _warm_up() -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    """The first line that says something; the engine's own errors begin with a bare "what:"."""
+    lines = (line.strip().removeprefix("what:").strip() for line in str(error).splitlines())
+    return next((line[:200] for line in lines if line), type(error).__name__)
 
 
 class WorkerMailbox:
