@@ -109,12 +109,15 @@ def audit(
 
 
 def search_pair(audited: Audited, *, runs: int, progress: Progress = silent) -> tuple[Input, Input]:
-    """The pair that looks worst: half of the runs over all pairs, half over the best four."""
+    """The pair that looks worst: a third of the runs over all pairs, the rest over the best four.
+
+    The best four are often nearly equal, so telling them apart takes the more runs.
+    """
     pairs = list(audited.pairs)
-    for keep in (4, 1):
+    for keep, share in ((4, runs // 3), (1, runs - runs // 3)):
         if len(pairs) > keep:
             progress(0, 3, f"searching {len(pairs)} pairs")
-            each = max(200, runs // 2 // len(pairs) // 2)
+            each = max(200, share // len(pairs) // 2)
             promises = [
                 _learn(audited, pair, runs=each, false_alarm=0.05).promise for pair in pairs
             ]
