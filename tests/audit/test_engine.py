@@ -29,12 +29,11 @@ SHARED = (
 )
 # Runs at which the twin's bound lies five of its standard deviations or more above the claim. A
 # Gaussian at (1, 1e-5) is nearly flat (mu = 0.27); the channel has pairs that are nearly as bad,
-# and vectors have pairs that are nearly as bad and much harder to tell apart: with fewer runs the
-# search takes one of those about once in 300 audits, and the twin escapes.
+# and of a vector's pairs some are nearly as bad and much harder to tell apart.
 TRIALS = {
     "channel": 16_000_000,
     "discrete-gaussian": 4_000_000,
-    "gaussian": 4_000_000,
+    "gaussian": 16_000_000,
     "laplace-vector": 4_000_000,
     "privunit": 4_000_000,
 }
