@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.silo.config import Limits, write_folders
-from tacit.silo.federation import free_port
+from tacit.silo.federation import local_addresses
 from tacit.silo.plan import Plan, Terms, default_protocol, running_versions
 from tacit.silo.session import LocalInputs
 
@@ -170,10 +170,10 @@ def federation(
         protocol=default_protocol(n_parties),
         params=params,
     )
-    addresses = [(f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}") for _ in names]
-    configs = write_folders(folder / "parties", terms, addresses=addresses, limits=limits)
-    made = Federation(folder=folder, configs=configs, terms=terms)
-    try:
-        yield made
-    finally:
-        made.kill_all()
+    with local_addresses(n_parties) as addresses:
+        configs = write_folders(folder / "parties", terms, addresses=addresses, limits=limits)
+        made = Federation(folder=folder, configs=configs, terms=terms)
+        try:
+            yield made
+        finally:
+            made.kill_all()

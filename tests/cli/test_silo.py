@@ -15,7 +15,7 @@ from tacit.cli.silo import place
 from tacit.data import load_dataset, split_parties
 from tacit.errors import TacitError
 from tacit.silo.config import load_config
-from tacit.silo.federation import free_port
+from tacit.silo.federation import local_addresses
 
 Capture = pytest.CaptureFixture[str]
 
@@ -98,25 +98,26 @@ def test_ports_go_up_only_where_hosts_repeat() -> None:
 def test_three_organisations_train_and_the_first_one_classifies(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    ports = [str(free_port()) for _ in range(6)]
     done = tacit(
         capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", "--classifier", "logistic",
         "--candidates", 3, "--shapelets", 2, "--json",
     )  # fmt: skip
     dataset = load_dataset("ItalyPowerDemand")
     owners = split_parties(dataset.y_train, n_parties=3, rng=np.random.default_rng(0))
-    running = {}
-    for rank, (name, party) in enumerate(done.json["parties"].items()):
-        config = Path(party["config"])
-        text = config.read_text()
-        for old, new in zip(range(9100, 9106), ports, strict=True):
-            text = text.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
-        config.write_text(text)
-        data = tmp_path / f"{name}.npz"
-        np.savez(data, X=dataset.X_train[owners == rank], y=dataset.y_train[owners == rank])
-        command = [sys.executable, "-m", "tacit", "silo", "party", str(config)]
-        running[name] = subprocess.Popen([*command, "--data", str(data), "--json"], stdout=-1)
-    outputs = {name: process.communicate(timeout=120)[0] for name, process in running.items()}
+    with local_addresses(3) as addresses:
+        free = [address for both in addresses for address in both]
+        running = {}
+        for rank, (name, party) in enumerate(done.json["parties"].items()):
+            config = Path(party["config"])
+            text = config.read_text()
+            for old, new in zip(range(9100, 9106), free, strict=True):
+                text = text.replace(f"127.0.0.1:{old}", new)
+            config.write_text(text)
+            data = tmp_path / f"{name}.npz"
+            np.savez(data, X=dataset.X_train[owners == rank], y=dataset.y_train[owners == rank])
+            command = [sys.executable, "-m", "tacit", "silo", "party", str(config)]
+            running[name] = subprocess.Popen([*command, "--data", str(data), "--json"], stdout=-1)
+        outputs = {name: process.communicate(timeout=120)[0] for name, process in running.items()}
     results = {name: json.loads(out) for name, out in outputs.items()}
     assert results["a"]["guarantee"]["opened"] == ["shapelet indices -> a", "logistic weights -> a"]
     assert [results[name]["model"] is None for name in "abc"] == [False, True, True]

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from silo_parties import federation, plan_of
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import from_dict
+from tacit.silo import federation as federations
+from tacit.silo.federation import local_addresses
 from tacit.silo.link import clean
 from tacit.silo.openings import Opening, summarise
 from tacit.silo.party import OwnData, program_path, read_data
@@ -23,6 +25,27 @@ from tacit.silo.receipts import Receipt, read_model, read_receipt, receipt_from_
 from tacit.silo.supervisor import explain_exit
 from tacit.silo.use import bound_to, is_bound_to
 from tacit.silo.wire import FrameSocket, WireError, encode, read_frame
+
+
+def test_addresses_differ_and_stay_ours_until_we_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(federations, "_PORTS", range(19_900, 19_920))
+    with local_addresses(3) as first, local_addresses(3) as second:
+        drawn = [address for pair in first + second for address in pair]
+        assert len(set(drawn)) == 12
+        host, port = drawn[0].split(":")
+        with (
+            socket.create_server((host, int(port))) as server,
+            socket.create_connection((host, int(port))) as client,
+            server.accept()[0] as peer,
+        ):
+            client.sendall(b"x")
+            assert peer.recv(1) == b"x"
+
+
+def test_no_address_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(federations, "_PORTS", range(19_920, 19_922))
+    with pytest.raises(TacitError, match="no free port"), local_addresses(3):
+        pass
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text()), st.binary(max_size=2000))

@@ -16,8 +16,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,12 +72,15 @@ def run_federation(
     if len(inputs) != plan.n_parties:
         raise TacitError(f"the plan has {plan.n_parties} parties, got {len(inputs)} inputs.")
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tacit-silo-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(prefix="tacit-silo-") as scratch,
+        local_addresses(len(plan.parties)) as addresses,
+    ):
         folder = Path(scratch)
         configs = write_folders(
             folder / "parties",
             plan.terms,
-            addresses=[_two_free_addresses() for _ in plan.parties],
+            addresses=addresses,
             limits=limits or Limits(),
             tls=tls,
         )
@@ -92,16 +95,29 @@ def run_federation(
         )
 
 
-def _two_free_addresses() -> tuple[str, str]:
-    return f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+@contextmanager
+def local_addresses(n_parties: int) -> Iterator[list[tuple[str, str]]]:
+    """A control and an engine address on this machine for each party, all of them different.
+
+    Nobody else is given one of them before our own processes listen there: on Linux the ports
+    stay bound until the end. Listening there is still possible, because SO_REUSEADDR, which
+    every server sets, shares a port with a socket that is merely bound.
+    """
+    with ExitStack() as held:
+        ports = [_hold_port(held) for _ in range(2 * n_parties)]
+        if sys.platform != "linux":
+            held.close()
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        yield list(zip(addresses[::2], addresses[1::2], strict=True))
 
 
-def free_port() -> int:
-    """A port of this machine that nobody listens on at the moment."""
+def _hold_port(held: ExitStack) -> int:
     for _ in range(200):
         port = _PORTS[secrets.randbelow(len(_PORTS))]
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+        holder = held.enter_context(socket.socket())
+        with suppress(OSError):
+            holder.bind(("127.0.0.1", port))
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             return port
     raise TacitError("found no free port on 127.0.0.1.")
 
