@@ -53,8 +53,10 @@ def _squared_variation(values: Tensor) -> Tensor:
 class Inception(nn.Module):
     """Three convolutions along the tokens, and their global mean, side by side (Eq. 10).
 
-    The three kernels share one bottleneck and run as one matrix product: the smaller ones are
-    the largest one with zeros outside their support.
+    Linear, as the paper writes it: the experts are what makes the block nonlinear, and with an
+    activation here leaving them out would cost nothing. The three kernels share one bottleneck
+    and run as one matrix product: the smaller ones are the largest one with zeros outside their
+    support.
     """
 
     support: Tensor
@@ -79,7 +81,7 @@ class Inception(nn.Module):
         windows = narrow.unfold(1, self.reach, 1).flatten(-2)
         branches = F.linear(windows, (self.weight * self.support).flatten(1), self.bias)
         pooled = self.pooled(tokens.mean(1, keepdim=True)).expand(-1, tokens.shape[1], -1)
-        return F.gelu(torch.cat([branches, pooled], dim=-1))
+        return torch.cat([branches, pooled], dim=-1)
 
 
 def _support(kernels: tuple[int, int, int], branch: int, reach: int) -> Tensor:

@@ -125,7 +125,7 @@ class SoftShapeEncoder:
         branches = flat @ kernel.T + self.weights[f"{name}bias"]
         pooled = self._linear(f"{name}pooled.", tokens.mean(axis=1, keepdims=True))
         pooled = np.broadcast_to(pooled, (*branches.shape[:2], pooled.shape[-1]))
-        return gelu(np.concatenate([branches, pooled], axis=-1))
+        return np.concatenate([branches, pooled], axis=-1)
 
     def _support(self, reach: int, branch: int) -> Floats32:
         distance = np.abs(np.arange(reach) - reach // 2)
