@@ -185,6 +185,16 @@ def test_the_paths_see_unit_size_and_the_scores_keep_their_weight() -> None:
     assert ratio == pytest.approx((tokens[:, 0].norm(dim=-1) / tokens[:, 1].norm(dim=-1)).tolist())
 
 
+@pytest.mark.parametrize("soft", [True, False])
+def test_the_maximum_is_over_shapes_and_the_mean_over_all_tokens(soft: bool) -> None:
+    net = network(replace(SMALL, soft=soft)).requires_grad_(False)
+    pooled, traces = net.run(series())
+    tokens = net.body(traces[0].released, traces[0].alpha)
+    shapes = tokens[:, : traces[0].kept.shape[1]]
+    assert shapes.shape[1] == tokens.shape[1] - soft
+    torch.testing.assert_close(pooled, torch.cat([tokens.mean(1), shapes.amax(1)], dim=-1))
+
+
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("switch", [{}, {"use_moe": False}, {"soft": False}, {"rho": 1.0}])
 def test_every_variant_runs_and_reports_its_blocks(

@@ -29,7 +29,7 @@ class SoftShapeConfig:
     patch_overlap: int = 6
     basis_dim: int = 64
     basis_ridge: float = 0.5
-    rho: float = 0.5
+    rho: float = 0.35
     attention_dim: int = 8
     n_experts: int = 4
     top_k: int = 1

@@ -115,7 +115,7 @@ class SoftShapeNetwork(nn.Module):
         self.positions = nn.Parameter(0.02 * torch.randn(self.n_patches, dim))
         self.gate = GatedAttention(dim, hidden=config.attention_dim, bias=config.attention_bias)
         self.blocks = nn.ModuleList(SoftShapeBlock(config) for _ in range(config.n_blocks))
-        self.head = nn.Linear(2 * dim, n_outputs)  # global pooling: mean and maximum
+        self.head = nn.Linear(2 * dim, n_outputs)  # global pooling: mean, maximum
 
     @property
     def kernel(self) -> Tensor:
@@ -213,7 +213,9 @@ class SoftShapeNetwork(nn.Module):
             released = tokens if release is None else release(tokens, alpha)
             tokens, kept, gates = block(released, alpha)
             traces.append(Trace(alpha=alpha, released=released, kept=kept, gates=gates))
-        return torch.cat([tokens.mean(1), tokens.amax(1)], dim=-1), traces
+        # The background token is a sum of what is noised most: it has no say in the maximum.
+        shapes = tokens[:, :-1] if self.config.soft else tokens
+        return torch.cat([tokens.mean(1), shapes.amax(1)], dim=-1), traces
 
     def forward(
         self, series: Tensor, epsilon: float | None = None, *, source: NoiseSource | None = None

@@ -52,7 +52,8 @@ class SoftShapeEncoder:
         for block in range(self.n_blocks):
             alpha = self._attention(tokens)
             tokens = self._block(f"blocks.{block}.", tokens, alpha)
-        pooled: Floats32 = np.concatenate([tokens.mean(axis=1), tokens.max(axis=1)], axis=-1)
+        shapes = tokens[:, :-1] if self.soft else tokens  # without the background token
+        pooled: Floats32 = np.concatenate([tokens.mean(axis=1), shapes.max(axis=1)], axis=-1)
         return pooled
 
     def _normalise(self, X: NDArray[np.floating[Any]]) -> Floats32:
