@@ -149,14 +149,16 @@ def test_the_local_solution_is_the_ridge_regression_of_the_balanced_errors() -> 
     training = Training()
     scores = np.exp(class_scores(rows, weights))
     errors = scores / scores.sum(axis=1, keepdims=True) - np.eye(3)[labels]
-    errors /= np.sqrt(np.bincount(labels)[labels])[:, None]
+    emphasis = 7.0 / 3.0 / np.bincount(labels)[labels][:, None]  # every class alike, 1 on average
     contrast = contrasts(3)
     # The primal normal equations, where the code solves the dual ones.
-    hessian = rows.T @ rows / 7 + training.local_ridge * np.eye(4)
-    expected = np.linalg.solve(hessian, rows.T @ errors @ contrast.T).T
+    hessian = rows.T @ (emphasis * rows) / 7 + training.local_ridge * np.eye(4)
+    expected = np.linalg.solve(hessian, rows.T @ (emphasis * errors) @ contrast.T).T
     np.testing.assert_allclose(local_solutions(weights, group, training)[0], expected)
     with pytest.raises(TacitError, match="local_ridge"):
         local_solutions(weights, group, Training(local_ridge=1.0))
+    with pytest.raises(TacitError, match="balance"):
+        local_solutions(weights, group, Training(balance=0.5))
 
 
 def test_the_account_follows_the_reports_really_received() -> None:

@@ -21,14 +21,14 @@ MECHANISMS = ("privunit", "distributed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
+    """Utility only. The defaults were chosen on public data; see docs/fleet.md.
 
     `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
     lifted: 0 counts series alike, 1 counts classes alike.
     """
 
-    local_ridge: float = 0.1
-    balance: float = 0.5
+    local_ridge: float = 0.05
+    balance: float = 1.0
     server_rate: float = 1.0
     momentum: float = 0.0
     averaged_share: float = 0.5
@@ -42,6 +42,9 @@ class Training:
             raise TacitError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
         if not 0.0 < self.averaged_share <= 1.0:
             raise TacitError(f"averaged_share must lie in (0, 1], got {self.averaged_share!r}.")
+
+
+DEFAULT_TRAINING = Training()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class FleetPlan:
     epsilon: float
     delta: float
     settings: PrivUnitSettings | DistributedSettings
-    training: Training = Training()
+    training: Training = DEFAULT_TRAINING
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
     feature_version: int = FEATURE_VERSION

@@ -27,7 +27,7 @@ from tacit.fleet.clients import (
     group_clients,
     local_directions,
 )
-from tacit.fleet.config import FleetPlan, PrivUnitSettings, Training
+from tacit.fleet.config import DEFAULT_TRAINING, FleetPlan, PrivUnitSettings, Training
 from tacit.fleet.randomizers import (
     RoundNotReleased,
     RoundSum,
@@ -97,8 +97,9 @@ def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
         group.truth[chosen],
         group.sizes[chosen],
         group.products[chosen],
+        group.emphasis[chosen],
         group.solver[chosen],
-        group.ridge,
+        group.training,
     )
 
 
@@ -109,11 +110,11 @@ def make_fleet(
     *,
     n_clients: int,
     n_classes: int,
-    ridge: float = Training().local_ridge,
+    training: Training = DEFAULT_TRAINING,
 ) -> Fleet:
-    """Deal feature rows to clients 0..n_clients-1; `ridge` is the plan's `local_ridge`."""
+    """Deal feature rows to clients 0..n_clients-1; `training` is the plan's."""
     groups = group_clients(
-        rows, labels, client, n_clients=n_clients, n_classes=n_classes, ridge=ridge
+        rows, labels, client, n_clients=n_clients, n_classes=n_classes, training=training
     )
     return Fleet(tuple(groups), n_clients)
 
