@@ -58,7 +58,7 @@ def test_the_proportion_is_the_share_of_steps_above_the_bias() -> None:
 
 def test_what_varies_between_recordings_of_one_kind_is_divided_out() -> None:
     features = public_features(n_channels=1, length=32, n_kernels=16)
-    X = generated_signals(250, 1, 32, np.random.default_rng(9), variants=8)
+    X = generated_signals(125, 1, 32, np.random.default_rng(9), variants=16)
     rows = features.transform(X)
     free = rows[:, :-1] / rows[:, -1:]  # before the rows were made unit
     raw = np.concatenate(_blocks(X, features.banks), axis=1)
@@ -70,11 +70,11 @@ def test_what_varies_between_recordings_of_one_kind_is_divided_out() -> None:
 
 
 def scatter(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Covariance within and between recipes of eight variants."""
-    recipes = values.reshape(-1, 8, values.shape[1])
+    """Covariance within and between recipes of 16 variants."""
+    recipes = values.reshape(-1, 16, values.shape[1])
     means = recipes.mean(axis=1)
     apart = (recipes - means[:, None]).reshape(values.shape)
-    return apart.T @ apart / (len(values) * 7 / 8), np.cov(means.T)
+    return apart.T @ apart / (len(values) * 15 / 16), np.cov(means.T)
 
 
 def test_variants_share_their_recipe_and_differ() -> None:

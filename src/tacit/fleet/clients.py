@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.fleet.config import DEFAULT_TRAINING, FleetPlan, Training
+from tacit.fleet.config import FleetPlan, Training
 from tacit.fleet.features import FeatureMap, public_features
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_LEAST_UNDECIDED = 0.1  # of at most 1: a series that is settled still has some curvature
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,6 @@ class ClientGroup:
     truth: Floats  # (clients, series, classes), zero where padded
     sizes: Floats  # (clients, 1, 1)
     products: Floats  # (clients, series, series), inner products of the rows
-    emphasis: Floats  # (clients, series, 1), of rare classes; mean 1, zero where padded
-    solver: Floats  # (clients, series, series), (emphasis products / size + ridge I)^-1
-    training: Training  # what emphasis and solver were made for
 
 
 def group_clients(
@@ -98,7 +97,6 @@ def group_clients(
     *,
     n_clients: int,
     n_classes: int,
-    training: Training = DEFAULT_TRAINING,
 ) -> list[ClientGroup]:
     """Batch the clients for one matrix product per group; every client must hold a series."""
     sizes = np.bincount(client, minlength=n_clients)
@@ -120,20 +118,8 @@ def group_clients(
         truth = np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0)
         counts = sizes[members, None, None].astype(np.float64)
         products = own @ own.transpose(0, 2, 1)
-        emphasis = _emphasis(truth, counts, balance=training.balance)
-        solver = np.linalg.inv(emphasis * products / counts + training.local_ridge * np.eye(width))
-        groups.append(
-            ClientGroup(members, own, truth, counts, products, emphasis, solver, training)
-        )
+        groups.append(ClientGroup(members, own, truth, counts, products))
     return groups
-
-
-def _emphasis(truth: Floats, counts: Floats, *, balance: float) -> Floats:
-    """How much each series counts: a class of m series m^-balance each, 1 on average."""
-    of_class = np.maximum(truth.sum(axis=1, keepdims=True), 1.0)
-    weight = (truth * of_class**-balance).sum(axis=2, keepdims=True)
-    emphasis: Floats = weight * counts / weight.sum(axis=1, keepdims=True)
-    return emphasis
 
 
 def _start_scores(weights: Floats, group: ClientGroup) -> Floats:
@@ -170,22 +156,36 @@ def local_moves(weights: Floats, group: ClientGroup, *, n_steps: int, rate: floa
 def local_solutions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
     """The update that would undo each client's errors, (clients, K - 1, features).
 
-    The ridge regression of a client's softmax errors on its rows, in which series of rare classes
-    count more. Against a plain gradient it asks for more in directions in which the client's
-    rows vary little, which isotropic noise would otherwise drown.
+    About one Newton step of a client's own ridge-penalised softmax loss, in which its classes
+    count alike and the curvature is that of undecided series. Against a plain gradient it asks for
+    more in directions in which the client's rows vary little, which isotropic noise would
+    otherwise drown.
     """
-    for name in ("local_ridge", "balance"):
-        prepared, asked = getattr(group.training, name), getattr(training, name)
-        if prepared != asked:
-            raise TacitError(
-                f"these clients were prepared for {name} = {prepared:g}, the plan says "
-                f"{asked:g}; make the fleet with the plan's value."
-            )
     contrast = contrasts(len(weights) + 1)
     errors = _errors(_start_scores(weights, group) @ contrast, group.truth)
-    errors *= group.emphasis
-    moves: Floats = (group.solver @ (errors @ contrast.T)).transpose(0, 2, 1) @ group.rows
+    emphasis = _emphasis(group, balance=training.balance)
+    curvature = _undecided(errors, group) * emphasis * group.products / group.sizes
+    penalty = training.local_ridge * np.eye(curvature.shape[1])
+    solved = np.linalg.solve(curvature + penalty, emphasis * errors @ contrast.T)
+    moves: Floats = solved.transpose(0, 2, 1) @ group.rows
     return moves
+
+
+def _emphasis(group: ClientGroup, *, balance: float) -> Floats:
+    """How much each series counts: in a class of m series m^-balance each, 1 on average."""
+    of_class = np.maximum(group.truth.sum(axis=1, keepdims=True), 1.0)
+    weight = (group.truth * of_class**-balance).sum(axis=2, keepdims=True)
+    emphasis: Floats = weight * group.sizes / weight.sum(axis=1, keepdims=True)
+    return emphasis
+
+
+def _undecided(errors: Floats, group: ClientGroup) -> Floats:
+    """How far each series' class probabilities are from certain, 1 on average."""
+    held = group.truth.sum(axis=2, keepdims=True)
+    open_ = 1.0 - ((errors + group.truth) ** 2).sum(axis=2, keepdims=True)
+    weight = np.maximum(open_, _LEAST_UNDECIDED) * held
+    undecided: Floats = weight * group.sizes / weight.sum(axis=1, keepdims=True)
+    return undecided
 
 
 def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
@@ -214,7 +214,6 @@ def client_direction(
         alone,
         n_clients=1,
         n_classes=len(plan.classes),
-        training=plan.training,
     )[0]
     direction: Floats = local_directions(model.weights, group, plan.training)[0]
     return direction

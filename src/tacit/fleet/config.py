@@ -27,7 +27,7 @@ class Training:
     lifted: 0 counts series alike, 1 counts classes alike.
     """
 
-    local_ridge: float = 0.05
+    local_ridge: float = 0.03
     balance: float = 1.0
     server_rate: float = 1.0
     momentum: float = 0.0
@@ -42,9 +42,6 @@ class Training:
             raise TacitError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
         if not 0.0 < self.averaged_share <= 1.0:
             raise TacitError(f"averaged_share must lie in (0, 1], got {self.averaged_share!r}.")
-
-
-DEFAULT_TRAINING = Training()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +97,7 @@ class FleetPlan:
     epsilon: float
     delta: float
     settings: PrivUnitSettings | DistributedSettings
-    training: Training = DEFAULT_TRAINING
+    training: Training = Training()
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
     feature_version: int = FEATURE_VERSION

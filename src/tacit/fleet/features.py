@@ -35,7 +35,7 @@ _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms fin
 _RIDGE = 0.5  # of a unit variance: how far the decorrelation goes
 _WEIGHTS = (2.0, 1.5, 0.7, 0.7)  # of statistics, bands, correlations, proportions
 _BETWEEN = 0.2  # share of the total covariance; the rest is that within recipes
-_VARIANTS = 8  # generated signals of one recipe
+_VARIANTS = 16  # generated signals of one recipe
 _GAIN, _TEMPO, _LEVEL = 0.6, 0.03, 0.15  # how far variants differ
 _CHUNK_VALUES = 2**20  # float32 values held at once by one block of unfolded windows
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
@@ -139,7 +139,8 @@ def generated_signals(
         return np.repeat(drawn, variants, axis=0)
 
     def varied(width: int, by: float) -> Floats:
-        return np.exp(by * rng.standard_normal((n_series, width, 1)))
+        factors: Floats = np.exp(by * rng.standard_normal((n_series, width, 1)))
+        return factors
 
     time = np.arange(length)
     cycles = shared(_log_uniform(rng, 0.5, max(1.0, length / 8), per_recipe)) * varied(1, _TEMPO)

@@ -27,7 +27,7 @@ from tacit.fleet.clients import (
     group_clients,
     local_directions,
 )
-from tacit.fleet.config import DEFAULT_TRAINING, FleetPlan, PrivUnitSettings, Training
+from tacit.fleet.config import FleetPlan, PrivUnitSettings
 from tacit.fleet.randomizers import (
     RoundNotReleased,
     RoundSum,
@@ -97,9 +97,6 @@ def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
         group.truth[chosen],
         group.sizes[chosen],
         group.products[chosen],
-        group.emphasis[chosen],
-        group.solver[chosen],
-        group.training,
     )
 
 
@@ -110,12 +107,9 @@ def make_fleet(
     *,
     n_clients: int,
     n_classes: int,
-    training: Training = DEFAULT_TRAINING,
 ) -> Fleet:
-    """Deal feature rows to clients 0..n_clients-1; `training` is the plan's."""
-    groups = group_clients(
-        rows, labels, client, n_clients=n_clients, n_classes=n_classes, training=training
-    )
+    """Deal feature rows to clients 0..n_clients-1."""
+    groups = group_clients(rows, labels, client, n_clients=n_clients, n_classes=n_classes)
     return Fleet(tuple(groups), n_clients)
 
 
