@@ -37,7 +37,7 @@ _WEIGHTS = (2.0, 1.5, 0.7, 0.7)  # of statistics, bands, correlations, proportio
 _BETWEEN = 0.2  # share of the total covariance; the rest is that within recipes
 _VARIANTS = 16  # generated signals of one recipe
 _GAIN, _TEMPO, _LEVEL = 0.6, 0.03, 0.15  # how far variants differ
-_CHUNK_VALUES = 2**20  # float32 values held at once by one block of unfolded windows
+_CHUNK_VALUES = 2**20  # of a block of windows, as they are and unfolded: what a cache holds
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
 
@@ -74,11 +74,14 @@ class FeatureMap:
                 f"these features take series of {self.n_channels} channels and length "
                 f"{self.length}, got an array of shape {X.shape}."
             )
-        raw = np.concatenate(_blocks(X, self.banks), axis=1)
-        decorrelated = (raw - self.centre) @ self.whitener
-        rows = np.concatenate([decorrelated, np.ones((len(X), 1))], axis=1)
-        unit: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return unit
+        rows = np.ones((len(X), self.n_features))
+        chunk = max(1, _CHUNK_VALUES // (self.n_channels * self.length))
+        for start in range(0, len(X), chunk):
+            part = slice(start, start + chunk)
+            raw = np.concatenate(_blocks(X[part], self.banks), axis=1)
+            rows[part, :-1] = (raw - self.centre) @ self.whitener
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
 
 
 @lru_cache(maxsize=8)
