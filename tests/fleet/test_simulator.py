@@ -141,23 +141,22 @@ def test_the_local_step_is_the_gradient_of_the_softmax_loss() -> None:
         assert move[place] == pytest.approx(slope, abs=1e-8)
 
 
-def test_the_local_solution_is_a_newton_step_that_counts_classes_alike() -> None:
+def test_the_local_solution_is_the_ridge_regression_of_the_balanced_errors() -> None:
     rng = np.random.default_rng(2)
     rows, labels = rng.standard_normal((7, 4)), np.array([0, 0, 0, 0, 1, 1, 2])
     group = group_clients(rows, labels, np.zeros(7, dtype=int), n_clients=1, n_classes=3)[0]
     weights = rng.standard_normal((2, 4))
     training = Training()
     scores = np.exp(class_scores(rows, weights))
-    chances = scores / scores.sum(axis=1, keepdims=True)
-    errors = chances - np.eye(3)[labels]
-    undecided = np.maximum(1.0 - (chances**2).sum(axis=1, keepdims=True), 0.1)
-    undecided /= undecided.mean()
-    emphasis = 7.0 / 3.0 / np.bincount(labels)[labels][:, None]  # every class alike, 1 on average
+    errors = scores / scores.sum(axis=1, keepdims=True) - np.eye(3)[labels]
+    errors /= np.sqrt(np.bincount(labels)[labels])[:, None]
     contrast = contrasts(3)
     # The primal normal equations, where the code solves the dual ones.
-    hessian = rows.T @ (undecided * emphasis * rows) / 7 + training.local_ridge * np.eye(4)
-    expected = np.linalg.solve(hessian, rows.T @ (emphasis * errors) @ contrast.T).T
+    hessian = rows.T @ rows / 7 + training.local_ridge * np.eye(4)
+    expected = np.linalg.solve(hessian, rows.T @ errors @ contrast.T).T
     np.testing.assert_allclose(local_solutions(weights, group, training)[0], expected)
+    with pytest.raises(TacitError, match="local_ridge"):
+        local_solutions(weights, group, Training(local_ridge=1.0))
 
 
 def test_the_account_follows_the_reports_really_received() -> None:

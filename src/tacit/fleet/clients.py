@@ -21,8 +21,6 @@ from tacit.fleet.features import FeatureMap, public_features
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_LEAST_UNDECIDED = 0.1  # of at most 1: a series that is settled still has some curvature
-
 
 @dataclass(frozen=True, slots=True)
 class HeadModel:
@@ -88,6 +86,8 @@ class ClientGroup:
     truth: Floats  # (clients, series, classes), zero where padded
     sizes: Floats  # (clients, 1, 1)
     products: Floats  # (clients, series, series), inner products of the rows
+    solver: Floats  # (clients, series, series), (products / size + ridge I)^-1
+    ridge: float
 
 
 def group_clients(
@@ -97,6 +97,7 @@ def group_clients(
     *,
     n_clients: int,
     n_classes: int,
+    ridge: float = Training().local_ridge,
 ) -> list[ClientGroup]:
     """Batch the clients for one matrix product per group; every client must hold a series."""
     sizes = np.bincount(client, minlength=n_clients)
@@ -118,7 +119,8 @@ def group_clients(
         truth = np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0)
         counts = sizes[members, None, None].astype(np.float64)
         products = own @ own.transpose(0, 2, 1)
-        groups.append(ClientGroup(members, own, truth, counts, products))
+        solver = np.linalg.inv(products / counts + ridge * np.eye(width))
+        groups.append(ClientGroup(members, own, truth, counts, products, solver, ridge))
     return groups
 
 
@@ -156,36 +158,21 @@ def local_moves(weights: Floats, group: ClientGroup, *, n_steps: int, rate: floa
 def local_solutions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
     """The update that would undo each client's errors, (clients, K - 1, features).
 
-    About one Newton step of a client's own ridge-penalised softmax loss, in which its classes
-    count alike and the curvature is that of undecided series. Against a plain gradient it asks for
-    more in directions in which the client's rows vary little, which isotropic noise would
-    otherwise drown.
+    The ridge regression of a client's softmax errors on its rows, series of rare classes
+    weighted up. Against a plain gradient it asks for more in directions in which the client's
+    rows vary little, which isotropic noise would otherwise drown.
     """
+    if group.ridge != training.local_ridge:
+        raise TacitError(
+            f"these clients were prepared for local_ridge = {group.ridge:g}, the plan says "
+            f"{training.local_ridge:g}; make the fleet with the plan's value."
+        )
     contrast = contrasts(len(weights) + 1)
     errors = _errors(_start_scores(weights, group) @ contrast, group.truth)
-    emphasis = _emphasis(group, balance=training.balance)
-    curvature = _undecided(errors, group) * emphasis * group.products / group.sizes
-    penalty = training.local_ridge * np.eye(curvature.shape[1])
-    solved = np.linalg.solve(curvature + penalty, emphasis * errors @ contrast.T)
-    moves: Floats = solved.transpose(0, 2, 1) @ group.rows
-    return moves
-
-
-def _emphasis(group: ClientGroup, *, balance: float) -> Floats:
-    """How much each series counts: in a class of m series m^-balance each, 1 on average."""
     of_class = np.maximum(group.truth.sum(axis=1, keepdims=True), 1.0)
-    weight = (group.truth * of_class**-balance).sum(axis=2, keepdims=True)
-    emphasis: Floats = weight * group.sizes / weight.sum(axis=1, keepdims=True)
-    return emphasis
-
-
-def _undecided(errors: Floats, group: ClientGroup) -> Floats:
-    """How far each series' class probabilities are from certain, 1 on average."""
-    held = group.truth.sum(axis=2, keepdims=True)
-    open_ = 1.0 - ((errors + group.truth) ** 2).sum(axis=2, keepdims=True)
-    weight = np.maximum(open_, _LEAST_UNDECIDED) * held
-    undecided: Floats = weight * group.sizes / weight.sum(axis=1, keepdims=True)
-    return undecided
+    errors *= (group.truth / of_class).sum(axis=2, keepdims=True) ** training.balance
+    moves: Floats = (group.solver @ (errors @ contrast.T)).transpose(0, 2, 1) @ group.rows
+    return moves
 
 
 def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
@@ -214,6 +201,7 @@ def client_direction(
         alone,
         n_clients=1,
         n_classes=len(plan.classes),
+        ridge=plan.training.local_ridge,
     )[0]
     direction: Floats = local_directions(model.weights, group, plan.training)[0]
     return direction

@@ -21,14 +21,14 @@ MECHANISMS = ("privunit", "distributed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Utility only. The defaults were chosen on public data; see docs/fleet.md.
+    """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
 
     `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
     lifted: 0 counts series alike, 1 counts classes alike.
     """
 
-    local_ridge: float = 0.03
-    balance: float = 1.0
+    local_ridge: float = 0.1
+    balance: float = 0.5
     server_rate: float = 1.0
     momentum: float = 0.0
     averaged_share: float = 0.5

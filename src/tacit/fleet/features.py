@@ -2,12 +2,10 @@
 
 A window becomes per-channel statistics, spectral bands, correlations between channels and the
 proportion of positive values under random kernels (PPV). They are standardised and partly
-decorrelated with statistics of *generated* signals, drawn from the same public seed, so that not a
-single data statistic is in them. Every row has norm 1 and ends with the constant that carries the
-bias. Noise will be alike in all coordinates: what counts is how much of a row's energy tells
-classes apart. So the generated signals come as variants of recipes, and mostly what differs
-between variants (phase, gain, tempo, level, noise) is divided out. Full decorrelation would spread
-the energy thin.
+decorrelated with the mean and covariance of *generated* signals, drawn from the same public seed,
+so that not a single data statistic is in them. Every row has norm 1 and ends with the constant
+that carries the bias. Noise will be alike in all coordinates: what counts is how much of a row's
+energy tells classes apart, and full decorrelation would spread it thin.
 
 NumPy only: clients carry this module.
 """
@@ -26,17 +24,13 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 PUBLIC_SEED = 20230
-FEATURE_VERSION = 3  # raised when equal seeds give other features, so that old models are refused
+FEATURE_VERSION = 2  # raised when equal seeds give other features, so that old models are refused
 _KERNEL_LENGTH = 9
 _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
-# Chosen on public data, see docs/fleet.md.
-_RIDGE = 0.5  # of a unit variance: how far the decorrelation goes
-_WEIGHTS = (2.0, 1.5, 0.7, 0.7)  # of statistics, bands, correlations, proportions
-_BETWEEN = 0.2  # share of the total covariance; the rest is that within recipes
-_VARIANTS = 16  # generated signals of one recipe
-_GAIN, _TEMPO, _LEVEL = 0.6, 0.03, 0.15  # how far variants differ
+_RIDGE = 0.5  # of a unit variance: how far the public decorrelation goes; see docs/fleet.md
+_WEIGHTS = (3.0, 2.0, 0.5, 1.0)  # of statistics, bands, correlations, proportions; as the ridge
 _CHUNK_VALUES = 2**20  # of a block of windows, as they are and unfolded: what a cache holds
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
@@ -104,64 +98,34 @@ def public_features(
     rng = np.random.default_rng([seed, n_channels, length, n_kernels])
     banks = _draw_banks(n_channels, length, n_kernels, rng)
     count = max(600, min(2000, 2**21 // length))  # enough for a covariance, quick for long series
-    signals = generated_signals(count // _VARIANTS, n_channels, length, rng, variants=_VARIANTS)
-    blocks = _blocks(signals, banks)
+    blocks = _blocks(generated_signals(count, n_channels, length, rng), banks)
     raw = np.concatenate(blocks, axis=1)
     scale = np.repeat(weights, [block.shape[1] for block in blocks])
     centre, spread = raw.mean(axis=0), (raw.std(axis=0) + 1e-3) / scale
     # The symmetric root does not depend on the basis that eigh happens to return.
-    values, vectors = np.linalg.eigh(_nuisance((raw - centre) / spread))
+    values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
     root = (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
     return FeatureMap(
         n_channels, length, n_kernels, seed, banks, centre, np.asarray(root / spread[:, None])
     )
 
 
-def _nuisance(standard: Floats) -> Floats:
-    """The covariance to divide out: within recipes, and a little of all."""
-    recipes = standard.reshape(-1, _VARIANTS, standard.shape[1])
-    within = (recipes - recipes.mean(axis=1, keepdims=True)).reshape(standard.shape)
-    freedom = len(standard) * (_VARIANTS - 1) / _VARIANTS
-    mixed: Floats = (1.0 - _BETWEEN) * within.T @ within / freedom + _BETWEEN * np.cov(standard.T)
-    return mixed
-
-
-def generated_signals(
-    count: int, n_channels: int, length: int, rng: np.random.Generator, *, variants: int = 1
-) -> Floats:
-    """Public stand-ins for sensor data: harmonics, random walks, noise, gains and offsets.
-
-    `count` recipes, `variants` signals of each one after the other: what two recordings of one
-    activity share is the recipe's, what they do not (when it starts, how strong and quick it is,
-    how the sensor sits) is drawn anew.
-    """
-    per_recipe, per_channel = (count, 1, 1), (count, n_channels, 1)
-    n_series = count * variants
-
-    def shared(drawn: NDArray[np.generic]) -> Floats:
-        return np.repeat(drawn, variants, axis=0)
-
-    def varied(width: int, by: float) -> Floats:
-        factors: Floats = np.exp(by * rng.standard_normal((n_series, width, 1)))
-        return factors
-
+def generated_signals(count: int, n_channels: int, length: int, rng: np.random.Generator) -> Floats:
+    """Public stand-ins for sensor data: harmonics, random walks, noise, gains and offsets."""
+    per_series, per_channel = (count, 1, 1), (count, n_channels, 1)
     time = np.arange(length)
-    cycles = shared(_log_uniform(rng, 0.5, max(1.0, length / 8), per_recipe)) * varied(1, _TEMPO)
-    periodic = shared(rng.random(per_recipe) < 0.6)
-    signal: Floats = np.zeros((n_series, n_channels, length))
+    cycles = _log_uniform(rng, 0.5, max(1.0, length / 8), per_series)
+    periodic = rng.random(per_series) < 0.6
+    signal: Floats = np.zeros((count, n_channels, length))
     for harmonic in (1, 2, 3):
-        phase = shared(rng.uniform(0.0, 2.0 * np.pi, per_channel))
-        phase = phase + harmonic * rng.uniform(0.0, 2.0 * np.pi, (n_series, 1, 1))
-        strength = shared(rng.standard_normal(per_channel)) * varied(n_channels, _GAIN)
+        phase = rng.uniform(0.0, 2.0 * np.pi, per_channel)
         wave = np.sin(2.0 * np.pi * cycles / length * harmonic * time + phase)
-        signal += strength / harmonic * wave * periodic
+        signal += rng.standard_normal(per_channel) / harmonic * wave * periodic
     walk = np.cumsum(rng.standard_normal(signal.shape), axis=2) / np.sqrt(length)
-    signal += walk * shared(_log_uniform(rng, 0.02, 1.0, per_recipe))
-    signal += rng.standard_normal(signal.shape) * shared(_log_uniform(rng, 0.01, 0.5, per_channel))
-    gain = shared(_log_uniform(rng, 0.05, 1.5, per_channel))
-    signal *= gain * varied(1, _GAIN) * varied(n_channels, _GAIN)
-    level = shared(0.6 * rng.standard_normal(per_channel))
-    signal += level + _LEVEL * rng.standard_normal(level.shape)
+    signal += walk * _log_uniform(rng, 0.02, 1.0, per_series)
+    signal += rng.standard_normal(signal.shape) * _log_uniform(rng, 0.01, 0.5, per_channel)
+    signal *= _log_uniform(rng, 0.05, 1.5, per_channel)
+    signal += 0.6 * rng.standard_normal(per_channel)
     return signal
 
 

@@ -27,7 +27,7 @@ from tacit.fleet.clients import (
     group_clients,
     local_directions,
 )
-from tacit.fleet.config import FleetPlan, PrivUnitSettings
+from tacit.fleet.config import FleetPlan, PrivUnitSettings, Training
 from tacit.fleet.randomizers import (
     RoundNotReleased,
     RoundSum,
@@ -97,6 +97,8 @@ def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
         group.truth[chosen],
         group.sizes[chosen],
         group.products[chosen],
+        group.solver[chosen],
+        group.ridge,
     )
 
 
@@ -107,9 +109,12 @@ def make_fleet(
     *,
     n_clients: int,
     n_classes: int,
+    ridge: float = Training().local_ridge,
 ) -> Fleet:
-    """Deal feature rows to clients 0..n_clients-1."""
-    groups = group_clients(rows, labels, client, n_clients=n_clients, n_classes=n_classes)
+    """Deal feature rows to clients 0..n_clients-1; `ridge` is the plan's `local_ridge`."""
+    groups = group_clients(
+        rows, labels, client, n_clients=n_clients, n_classes=n_classes, ridge=ridge
+    )
     return Fleet(tuple(groups), n_clients)
 
 
