@@ -6,11 +6,10 @@ WISDM and HHAR come standardised with three channels. They are rebuilt as a phon
 acceleration without gravity, its change, and in total, in units of gravity. Of UCIHAR only the
 published training part takes part, and a share of its persons is held out. Nothing is released
 here, so the noise is a seeded Gaussian of the mechanism's variance: a setting runs on the same
-persons and the same noise as the default, which a run of more rounds sees in smaller parts. Printed
-are the mean
-accuracy and the mean difference from the default with its standard error over sets and seeds. One
-line per run is appended to the record. `distributed` takes about a second per setting, set and
-seed.
+persons and the same noise as the default, which a run of more rounds sees in smaller parts.
+Printed are the mean accuracy and the mean difference from the default with its standard error over
+sets and seeds. One line per run is appended to the record. `distributed` takes about a second per
+setting, set and seed.
 """
 
 from __future__ import annotations
