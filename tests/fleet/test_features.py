@@ -56,6 +56,13 @@ def test_the_proportion_is_the_share_of_steps_above_the_bias() -> None:
     np.testing.assert_allclose(_proportions(X, bank), [[0.5]])
 
 
+def test_a_row_does_not_depend_on_the_piece_it_is_computed_in() -> None:
+    features = public_features(n_channels=1, length=9000, n_kernels=5)
+    X = np.random.default_rng(2).standard_normal((150, 1, 9000))  # two pieces
+    halves = [features.transform(X[:70]), features.transform(X[70:])]
+    np.testing.assert_allclose(features.transform(X), np.concatenate(halves), atol=1e-12)
+
+
 def test_decorrelation_works_on_generated_signals() -> None:
     features = public_features(n_channels=1, length=32, n_kernels=16)
     X = generated_signals(2000, 1, 32, np.random.default_rng(9))

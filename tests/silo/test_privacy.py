@@ -76,8 +76,8 @@ def test_no_replaced_series_changes_a_rounded_gain_by_more(n: int) -> None:
 @pytest.mark.parametrize(("protocol", "n_parties"), [("ABY3", 3), ("CHEETAH", 2)])
 def test_the_engines_gains_are_as_exact_as_assumed(protocol: str, n_parties: int) -> None:
     """Every term of a gain at every count: two sums of them, each weighted by at most 1."""
-    simulation = pytest.importorskip("spu.utils.simulation")
     from spu import libspu
+    from spu.utils import simulation
 
     from tacit.silo.quality import _x_log_x
 
