@@ -21,6 +21,8 @@ from tacit.fleet.features import FeatureMap, public_features
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_BATCH = 128  # clients whose directions are computed together
+
 
 @dataclass(frozen=True, slots=True)
 class HeadModel:
@@ -110,8 +112,8 @@ def group_clients(
     order = np.argsort(client, kind="stable")
     starts = np.concatenate(([0], np.cumsum(sizes)))
     groups = []
-    for width in np.unique(padded):
-        members = np.flatnonzero(padded == width)
+    for members in _alike(padded):
+        width = padded[members[0]]
         places = starts[members, None] + np.arange(width)
         held = np.arange(width) < sizes[members, None]
         index = order[np.where(held, places, 0)]
@@ -122,6 +124,12 @@ def group_clients(
         solver = np.linalg.inv(products / counts + ridge * np.eye(width))
         groups.append(ClientGroup(members, own, truth, counts, products, solver, ridge))
     return groups
+
+
+def _alike(padded: Integers) -> list[Integers]:
+    """Clients of one padded size, in batches that one core takes at a time."""
+    same = [np.flatnonzero(padded == width) for width in np.unique(padded)]
+    return [part for group in same for part in np.array_split(group, -(-len(group) // _BATCH))]
 
 
 def _start_scores(weights: Floats, group: ClientGroup) -> Floats:

@@ -126,7 +126,6 @@ def deal_out(data: Dataset, *, split: Split, n_clients: int, seed: int) -> _Deal
     sides; without persons the published split stands.
     """
     rng = np.random.default_rng([seed, 6])
-    X = np.concatenate([data.X_train, data.X_test])
     y = np.concatenate([data.y_train, data.y_test])
     n_train = len(data.y_train)
     persons = None
@@ -145,7 +144,15 @@ def deal_out(data: Dataset, *, split: Split, n_clients: int, seed: int) -> _Deal
         rng=rng,
         subject=None if persons is None else persons[~test],
     )
-    return _Deal(X[~test], y[~test], X[test], y[test], client, how)
+    return _Deal(_chosen(data, ~test), y[~test], _chosen(data, test), y[test], client, how)
+
+
+def _chosen(data: Dataset, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Series of the pooled data set, of which no copy is made if they are one of its parts."""
+    n_train = len(data.y_train)
+    parts = [(data.X_train, rows[:n_train]), (data.X_test, rows[n_train:])]
+    taken = [X if np.all(wanted) else X[wanted] for X, wanted in parts if np.any(wanted)]
+    return taken[0] if len(taken) == 1 else np.concatenate(taken)
 
 
 def _held_out_persons(

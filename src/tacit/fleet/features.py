@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError, check_at_least
+from tacit.threads import on_all_cores
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -69,12 +70,13 @@ class FeatureMap:
                 f"{self.length}, got an array of shape {X.shape}."
             )
         rows = np.ones((len(X), self.n_features))
-        chunk = max(1, _CHUNK_VALUES // (self.n_channels * self.length))
-        for start in range(0, len(X), chunk):
-            part = slice(start, start + chunk)
+
+        def fill(part: slice) -> None:
             raw = np.concatenate(_blocks(X[part], self.banks), axis=1)
             rows[part, :-1] = (raw - self.centre) @ self.whitener
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            rows[part] /= np.linalg.norm(rows[part], axis=1, keepdims=True)
+
+        on_all_cores(fill, _pieces(X))
         return rows
 
 
@@ -98,9 +100,10 @@ def public_features(
     rng = np.random.default_rng([seed, n_channels, length, n_kernels])
     banks = _draw_banks(n_channels, length, n_kernels, rng)
     count = max(600, min(2000, 2**21 // length))  # enough for a covariance, quick for long series
-    blocks = _blocks(generated_signals(count, n_channels, length, rng), banks)
-    raw = np.concatenate(blocks, axis=1)
-    scale = np.repeat(weights, [block.shape[1] for block in blocks])
+    signals = generated_signals(count, n_channels, length, rng)
+    found = on_all_cores(lambda part: _blocks(signals[part], banks), _pieces(signals))
+    raw = np.concatenate([np.concatenate(blocks, axis=1) for blocks in found])
+    scale = np.repeat(weights, [block.shape[1] for block in found[0]])
     centre, spread = raw.mean(axis=0), (raw.std(axis=0) + 1e-3) / scale
     # The symmetric root does not depend on the basis that eigh happens to return.
     values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
@@ -167,6 +170,12 @@ def _draw_bank(
     return _KernelBank(
         dilation, np.ascontiguousarray(columns, dtype=np.float32), biases.astype(np.float32)
     )
+
+
+def _pieces(X: Floats) -> list[slice]:
+    """Cuts of the series that a cache holds; a series' features do not depend on its piece."""
+    n_series = max(1, _CHUNK_VALUES // (X.shape[1] * X.shape[2]))
+    return [slice(start, start + n_series) for start in range(0, len(X), n_series)]
 
 
 def _blocks(X: Floats, banks: tuple[_KernelBank, ...]) -> tuple[Floats, Floats, Floats, Floats]:

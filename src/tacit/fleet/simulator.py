@@ -7,9 +7,7 @@ analyser would know, plus the honest count of what was spent.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,7 +37,9 @@ from tacit.guarantee import DpGuarantee
 from tacit.mechanisms import second_moment
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
+from tacit.threads import on_all_cores
 
+_PIECE = 100  # reports that are drawn at a time: what a cache holds
 _ACCOUNTED_ROUNDS = 8  # how often a run is accounted on its way
 
 
@@ -82,11 +82,14 @@ class Fleet:
         wanted = np.full(self.n_clients, -1, dtype=np.int64)
         wanted[members] = np.arange(len(members))
         out = np.empty((len(members), plan.dimension))
-        for group in self.groups:
+
+        def fill(group: ClientGroup) -> None:
             chosen = wanted[group.clients] >= 0
             if np.any(chosen):
                 part = group if np.all(chosen) else _subset(group, chosen)
                 out[wanted[part.clients]] = local_directions(model.weights, part, plan.training)
+
+        on_all_cores(fill, self.groups)
         return out
 
 
@@ -278,11 +281,10 @@ def _mean_of_reports(directions: Floats, plan: FleetPlan, source: NoiseSource) -
         summed: Floats = privunit.randomize(part, plan, source=source).sum(axis=0)
         return summed
 
-    n_workers = min(os.cpu_count() or 1, max(1, len(directions) // 100))
-    if source is not SYSTEM_NOISE or n_workers == 1:  # a seeded source has one order only
+    if source is not SYSTEM_NOISE:  # a seeded source has one order only
         return total(directions) / len(directions)
-    with ThreadPoolExecutor(n_workers) as pool:
-        parts = list(pool.map(total, np.array_split(directions, n_workers)))
+    n_pieces = -(-len(directions) // _PIECE)
+    parts = on_all_cores(total, np.array_split(directions, n_pieces))
     mean: Floats = np.sum(parts, axis=0) / len(directions)
     return mean
 
