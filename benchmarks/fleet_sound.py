@@ -1,12 +1,14 @@
 """Accuracy of the sound fleet at (8, 1e-5): both mechanisms, 100 and 1000 clients, two splits.
 
-    python benchmarks/fleet_sound.py [--seeds 0 1 2] [--clients 100 1000] [--out FILE]
+    python benchmarks/fleet_sound.py [--seeds 0 1 2] [--clients 100 1000] [--splits subject iid]
+        [--fedavg-rounds 200] [--out FILE]
 
-iid is the split of the paper; subject tests on persons who hold no client. FedAvg to convergence
-runs beside on the same split, features and seed. The training settings are
-public constants fitted on WISDM and HHAR (docs/fleet.md). Each run is that of `tacit train timefl`
-with the same options; only the features, which are public and fixed, are computed once for all.
-One line per run is appended; the summary gives means over seeds and the distance to FedAvg.
+iid is the split of the paper; subject tests on persons who hold no client. FedAvg runs beside, on
+the same split, features and seed, by default for about as many rounds as it is at its best after.
+The training settings are public constants fitted on WISDM and HHAR (docs/fleet.md). Each run is that
+of `tacit train timefl` with the same options; only the features, which are public and fixed, are
+computed once for all. One line per run is appended; the summary gives means over seeds and the
+distance to FedAvg.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
 from tacit.data import Dataset, load_dataset
-from tacit.fleet.baselines import train_fedavg
+from tacit.fleet.baselines import CONVERGED_ROUNDS, train_fedavg
 from tacit.fleet.clients import (
     HeadModel,
     class_scores,
@@ -36,6 +38,7 @@ from tacit.fleet.experiment import deal_out
 from tacit.fleet.linking import sound_rate
 from tacit.fleet.simulator import Fleet, make_fleet, simulate
 
+SPLITS = ("subject", "iid")
 MECHANISMS = ("distributed", "privunit")
 FLOORS = {
     ("iid", 1000, "privunit"): 0.87,
@@ -53,6 +56,8 @@ def main() -> int:
     parser.add_argument("--data", default="UCIHAR")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--clients", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
+    parser.add_argument("--fedavg-rounds", type=int, default=CONVERGED_ROUNDS)
     parser.add_argument("--out", type=Path, default=Path("results/fleet_sound.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -69,8 +74,8 @@ def main() -> int:
         for clients, mechanism in product(options.clients, MECHANISMS)
     }
     found: Found = defaultdict(list)
-    for clients, seed, split in product(options.clients, options.seeds, ("subject", "iid")):
-        for line in compare(data, plans, split, clients, seed):
+    for clients, seed, split in product(options.clients, options.seeds, options.splits):
+        for line in compare(data, plans, split, clients, seed, options.fedavg_rounds):
             found[split, clients, line["mechanism"]].append((line["accuracy"], line["fedavg"]))
             with options.out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
@@ -91,7 +96,12 @@ def features(plan: FleetPlan, X: np.ndarray) -> np.ndarray:
 
 
 def compare(
-    data: Dataset, plans: dict[tuple[int, str], FleetPlan], split: str, clients: int, seed: int
+    data: Dataset,
+    plans: dict[tuple[int, str], FleetPlan],
+    split: str,
+    clients: int,
+    seed: int,
+    fedavg_rounds: int,
 ) -> list[dict[str, object]]:
     """Both mechanisms and FedAvg on one split."""
     deal = deal_out(data, split=split, n_clients=clients, seed=seed)  # type: ignore[arg-type]
@@ -111,7 +121,7 @@ def compare(
     def accuracy(model: HeadModel) -> float:
         return per_round(model.average)
 
-    fedavg = accuracy(train_fedavg(fleet, plan))
+    fedavg = accuracy(train_fedavg(fleet, plan, n_rounds=fedavg_rounds))
     lines = []
     for mechanism in MECHANISMS:
         start = time.perf_counter()
@@ -126,6 +136,7 @@ def compare(
             "rounds": run.plan.n_rounds,
             "accuracy": accuracy(run.model),
             "fedavg": fedavg,
+            "fedavg_rounds": fedavg_rounds,
             "guarantee": plain(run.guarantee),
             "local_epsilon": getattr(run.plan.settings, "local_epsilon", None),
             "accuracy_per_round": [per_round(weights) for weights in run.averages],

@@ -38,6 +38,16 @@ def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Pa
     assert (tmp_path / "b" / "model.tacit").exists()
 
 
+def test_train_takes_the_class_shares_that_are_expected(capsys: Capture) -> None:
+    command = ("train", "softshape", *QUICK, "--epsilon", 1, "--json", "--class-shares")
+    found = tacit(capsys, *command, "1=0.9,2=0.1")
+    assert found.code == 0
+    assert found.json["accuracy"] == pytest.approx(0.5, abs=0.01)  # everything is called "1"
+    for wrong in ("0.9,0.1", "1=0.5,1=0.5", "1=half,2=half", ""):
+        assert_refused(tacit(capsys, *command, wrong), "must look like 1=0.9,2=0.1")
+    assert_refused(tacit(capsys, *command, "1=0.5,3=0.5"), "the training data have ['1', '2']")
+
+
 def test_train_published_reports_leakage_and_no_guarantee(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from tacit.local.channel import (
     design_channel,
     label_gain,
 )
-from tacit.local.confusion import class_shares, design_gain
+from tacit.local.confusion import class_shares, design_gain, with_class_shares
 from tacit.mechanisms import channel_epsilon, krr_matrix
 
 EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 20.0, 40.0]
@@ -110,6 +110,19 @@ def test_rare_classes_are_left_out_only_with_enough_evidence() -> None:
     many = choose_channel(*held_out_of([800, 800, 300, 500]), epsilon=1.0)
     np.testing.assert_allclose(few, krr_matrix(4, 1.0), atol=1e-12)
     assert np.count_nonzero(many.max(axis=0)) < 4
+
+
+def test_the_channel_is_the_best_one_for_the_shares_that_are_expected() -> None:
+    """Trained on equal classes, released where nine in ten are of one class."""
+    held_out, y = held_out_of([50, 50, 50])
+    shares = np.array([0.9, 0.05, 0.05])
+    there = with_class_shares(design_gain(held_out, y), shares)
+    np.testing.assert_allclose(there.sum(axis=0), shares)
+    as_trained = choose_channel(held_out, y, epsilon=1.0)
+    expected = choose_channel(held_out, y, epsilon=1.0, shares=shares)
+    np.testing.assert_allclose(as_trained, krr_matrix(3, 1.0), atol=1e-12)
+    assert (there * expected).sum() == pytest.approx(0.9, abs=1e-6)  # it always says the first
+    assert (there * as_trained).sum() < 0.6
 
 
 def test_a_class_that_is_never_recognised_is_left_out_with_enough_evidence() -> None:

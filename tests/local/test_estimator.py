@@ -196,3 +196,35 @@ def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(BundleError, match="cannot make"):
         trained("label").save(tmp_path / "file" / "folder")
+
+
+def test_expected_class_shares_reach_the_channel_and_the_posterior(tmp_path: Path) -> None:
+    data = italy()
+    shares = {data.classes[0]: 0.8, data.classes[1]: 0.2}
+    classifier = DPSoftShapeClassifier(
+        1.0, encoder="kernels", class_shares=shares, random_state=0
+    ).fit(data.X_train, data.y_train)
+    classifier.save(tmp_path)
+    for model in (classifier, DPSoftShapeClassifier.load(tmp_path)):
+        head = model.model_.head
+        np.testing.assert_allclose(head.gain.sum(axis=0), [0.8, 0.2])
+    # At epsilon 1 the better of two labels is right in 73 %: less than the common class alone.
+    assert set(classifier.predict(data.X_test)) == {data.classes[0]}
+    assert len(set(trained("label", 1.0).predict(data.X_test))) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"class_shares": {"1": 0.5}}, r"class_shares name the classes \['1'\], the training"),
+        ({"class_shares": {"1": 0.5, "2": 0.6}}, "must be above 0 and sum to 1, got .* sum 1.1"),
+        ({"class_shares": {"1": 1.0, "2": 0.0}}, "must be above 0"),
+        ({"class_shares": {"1": math.nan, "2": 0.5}}, "must be above 0"),
+        ({"class_shares": {"1": 0.5, "2": 0.5}, "release": "vector"}, "not 'vector'"),
+        ({"class_shares": {"1": 0.5, "2": 0.5}, "mode": "published"}, "in mode 'published'"),
+    ],
+)
+def test_impossible_class_shares_are_refused(options: dict, message: str) -> None:
+    data = italy()
+    with pytest.raises(TacitError, match=message):
+        DPSoftShapeClassifier(encoder="kernels", **options).fit(data.X_train, data.y_train)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, progress_bar
+from tacit.errors import TacitError, check_epsilon
 
 if TYPE_CHECKING:
     from tacit.local.model import LocalModel
@@ -35,6 +36,14 @@ def train_softshape(
     channel: Annotated[
         str, typer.Option("--channel", help="optimal for accuracy, krr to estimate prevalence.")
     ] = "optimal",
+    class_shares: Annotated[
+        str | None,
+        typer.Option(
+            "--class-shares",
+            help="Expected shares of the classes where devices release, if they differ from the "
+            "training data's: `1=0.9,2=0.1`.",
+        ),
+    ] = None,
     seed: SeedOption = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the bundle and the device file.")
@@ -49,7 +58,6 @@ def train_softshape(
     Example: `tacit train softshape --data GunPoint --epsilon 2 --out gunpoint`
     """
     from tacit.data import load_dataset
-    from tacit.errors import check_epsilon
     from tacit.local.estimator import DPSoftShapeClassifier
 
     check_epsilon(epsilon, name="--epsilon")
@@ -61,6 +69,7 @@ def train_softshape(
             release,  # type: ignore[arg-type]
             encoder=encoder,  # type: ignore[arg-type]
             channel=channel,  # type: ignore[arg-type]
+            class_shares=None if class_shares is None else _shares(class_shares),
             random_state=seed,
             progress=report,
         )
@@ -92,6 +101,20 @@ def train_softshape(
     emit(result, as_json=as_json)
 
 
+def _shares(text: str) -> dict[str, float]:
+    """Label -> share from `1=0.9,2=0.1`; a label may hold any character but a comma."""
+    try:
+        pairs = [part.rsplit("=", 1) for part in text.split(",")]
+        shares = {label.strip(): float(share) for label, share in pairs}
+    except ValueError:
+        shares = {}
+    if len(shares) != text.count(",") + 1:
+        raise TacitError(
+            f"--class-shares must look like 1=0.9,2=0.1, got {text!r}; name every class once."
+        )
+    return shares
+
+
 def release_command(
     bundle: BundleArgument,
     data: DataOption,
@@ -114,7 +137,6 @@ def release_command(
     Example: `tacit release gunpoint --data GunPoint --out releases.json --ledger device.db`
     """
     from tacit.data import load_dataset
-    from tacit.errors import TacitError
     from tacit.ledger import Ledger
     from tacit.local.device import Device
 

@@ -15,12 +15,12 @@ from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
 from tacit.progress import Progress, silent
 
 FEDAVG = Unprotected(reason="FedAvg sends every client's update in clear to the server")
-_CONVERGED_ROUNDS = 200
+CONVERGED_ROUNDS = 200
 _MOMENTUM = 0.9
 
 
 def train_fedavg(
-    fleet: Fleet, plan: FleetPlan, *, n_rounds: int = _CONVERGED_ROUNDS, progress: Progress = silent
+    fleet: Fleet, plan: FleetPlan, *, n_rounds: int = CONVERGED_ROUNDS, progress: Progress = silent
 ) -> HeadModel:
     """Federated averaging without noise, weighted by size, with server momentum, to convergence."""
     model = initial_model(plan)

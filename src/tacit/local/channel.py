@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError, check_epsilon
-from tacit.local.confusion import design_gain
+from tacit.local.confusion import design_gain, with_class_shares
 from tacit.mechanisms import channel_epsilon, krr_matrix, tighten_channel
 
 Floats = NDArray[np.float64]
@@ -33,17 +33,25 @@ _PSEUDO_COUNT = 1.0  # symmetric-error observations per class
 
 
 def choose_channel(
-    held_out: Floats, y: Codes, *, epsilon: float, kind: ChannelKind = "optimal"
+    held_out: Floats,
+    y: Codes,
+    *,
+    epsilon: float,
+    kind: ChannelKind = "optimal",
+    shares: Floats | None = None,
 ) -> Floats:
     """The channel for a classifier with these held-out posteriors (n, classes) and true labels.
 
     The optimum leaves out labels that were rare or badly recognised in training, as far as the
     training set is large enough to say so (`tacit.local.confusion`); with little evidence either
-    way it is k-RR.
+    way it is k-RR. `shares` are class shares that are expected instead of the training set's.
 
     Guarantee: `channel_epsilon` of the result is at most `epsilon`.
     """
-    return design_channel(design_gain(held_out, y), epsilon=epsilon, kind=kind)
+    gain = design_gain(held_out, y)
+    if shares is not None:
+        gain = with_class_shares(gain, shares)
+    return design_channel(gain, epsilon=epsilon, kind=kind)
 
 
 def design_channel(gain: Floats, *, epsilon: float, kind: ChannelKind = "optimal") -> Floats:

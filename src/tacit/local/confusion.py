@@ -38,6 +38,12 @@ def design_gain(held_out: Floats, y: Codes) -> Floats:
     return joint
 
 
+def with_class_shares(joint: Floats, shares: Floats) -> Floats:
+    """The same confusion of every class, where the classes have other shares."""
+    moved: Floats = joint / joint.sum(axis=0) * shares
+    return moved
+
+
 def class_shares(counts: Floats) -> Floats:
     """Posterior mean under a symmetric Dirichlet prior whose strength is integrated out."""
     from scipy.special import gammaln

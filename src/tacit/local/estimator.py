@@ -31,7 +31,7 @@ from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tacit.ledger import Ledger
     from tacit.local.config import SoftShapeConfig
@@ -103,6 +103,9 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     release : what a device sends: "label", "vector" or "shapes"; as a method, `release(X)` sends.
     encoder : "kernels", "softshape", or "auto" (chosen by cross-validation on the training data).
     channel : "optimal" for accuracy, or "krr", from which prevalence can always be estimated.
+    class_shares : label -> share of the classes among the series that will be released, where it
+        is known to differ from the training set's; shapes the channel of the label release and the
+        server's posterior. It is public, like the model. None: as in training.
     config : settings of the SoftShape network in published mode; None: the global default.
     random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
     progress : called with steps done, steps in all and a message.
@@ -133,6 +136,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         *,
         encoder: Literal["auto", "kernels", "softshape"] = "auto",
         channel: Literal["optimal", "krr"] = "optimal",
+        class_shares: Mapping[Any, float] | None = None,
         config: SoftShapeConfig | None = None,
         random_state: int | None = None,
         progress: Progress | None = None,
@@ -142,6 +146,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.release = release
         self.encoder = encoder
         self.channel = channel
+        self.class_shares = class_shares
         self.config = config
         self.random_state = random_state
         self.progress = progress
@@ -250,6 +255,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         return self
 
     def _fit_sound(self, X: Floats, codes: NDArray[np.intp]) -> None:
+        shares = self._expected_shares()
         rng = np.random.default_rng(self.random_state)
         report = self.progress or silent
         head: Any
@@ -282,6 +288,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                     codes,
                     epsilon=self.epsilon,
                     channel=self.channel,
+                    shares=shares,
                 )
         self.model_ = LocalModel(
             head=head,
@@ -352,6 +359,31 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             value = vars(self)[name]
             if value not in allowed:
                 raise TacitError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+        if self.class_shares is not None and (self.mode, str(self.release)) != ("sound", "label"):
+            raise TacitError(
+                "class_shares shape the label release of mode 'sound', not "
+                f"{str(self.release)!r} in mode {self.mode!r}; leave them out."
+            )
+
+    def _expected_shares(self) -> Floats | None:
+        """`class_shares` in the order of the classes, or a refusal that names what is wrong."""
+        if self.class_shares is None:
+            return None
+        given = {str(label): float(share) for label, share in self.class_shares.items()}
+        known = [str(label) for label in self.classes_]
+        if set(given) != set(known):
+            raise TacitError(
+                f"class_shares name the classes {sorted(given)}, the training data have {known}; "
+                "give one share for each."
+            )
+        shares = np.array([given[label] for label in known])
+        if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) <= 1e-6):
+            raise TacitError(
+                f"class_shares must be above 0 and sum to 1, got {shares.tolist()} with the sum "
+                f"{shares.sum():g}."
+            )
+        expected: Floats = shares / shares.sum()
+        return expected
 
     def _check_class_sizes(self, codes: NDArray[np.intp]) -> None:
         sizes = np.bincount(codes, minlength=self.n_classes_)

@@ -21,6 +21,7 @@ from tacit.local.channel import (
     choose_channel,
     label_gain,
 )
+from tacit.local.confusion import with_class_shares
 from tacit.local.release import Kind
 from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
 from tacit.noise import NoiseSource
@@ -78,7 +79,7 @@ class LabelHead:
         return values
 
     def posterior(self, values: Codes) -> Floats:
-        """P(class | symbol) by Bayes' rule through channel, confusion and training shares."""
+        """P(class | symbol) by Bayes' rule through channel, confusion and class shares."""
         joint = self.gain.T @ self.channel  # (true class, released symbol)
         shares = joint.sum(axis=0)
         prior = self.gain.sum(axis=0)[:, None]
@@ -91,8 +92,20 @@ class LabelHead:
 
 
 def fit_label(
-    body: Body, held_out: Floats, y: Codes, *, epsilon: float, channel: ChannelKind
+    body: Body,
+    held_out: Floats,
+    y: Codes,
+    *,
+    epsilon: float,
+    channel: ChannelKind,
+    shares: Floats | None = None,
 ) -> LabelHead:
-    """Build the channel for a trained body from its held-out posteriors on training series."""
-    chosen = choose_channel(held_out, y, epsilon=epsilon, kind=channel)
-    return LabelHead(body, chosen, label_gain(held_out, y), epsilon)
+    """Build the channel for a trained body from its held-out posteriors on training series.
+
+    `shares` are class shares that are expected among the releases instead of the training set's.
+    """
+    chosen = choose_channel(held_out, y, epsilon=epsilon, kind=channel, shares=shares)
+    gain = label_gain(held_out, y)
+    if shares is not None:
+        gain = with_class_shares(gain, shares)
+    return LabelHead(body, chosen, gain, epsilon)
