@@ -5,9 +5,9 @@
 
 iid is the split of the paper; subject tests on persons who hold no client. FedAvg runs beside, on
 the same split, features and seed, by default for about as many rounds as it is at its best after.
-The training settings are public constants fitted on WISDM and HHAR (docs/fleet.md). Each run is that
-of `tacit train timefl` with the same options; only the features, which are public and fixed, are
-computed once for all. One line per run is appended; the summary gives means over seeds and the
+The training settings are public constants fitted on WISDM and HHAR (docs/fleet.md). Each run is
+that of `tacit train timefl` with the same options; only the features, which are public and fixed,
+are computed once for all. One line per run is appended; the summary gives means over seeds and the
 distance to FedAvg.
 """
 
