@@ -31,7 +31,7 @@ class Training:
     balance: float = 0.5
     server_rate: float = 1.0
     momentum: float = 0.0
-    averaged_share: float = 0.25
+    averaged_share: float = 0.5
 
     def __post_init__(self) -> None:
         check_epsilon(self.local_ridge, name="local_ridge")
