@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.special import log_softmax
 
 from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
@@ -107,9 +108,10 @@ def compare(
     deal = deal_out(data, split=split, n_clients=clients, seed=seed)  # type: ignore[arg-type]
     plan = plans[clients, "privunit"]
     rows, truth = features(plan, deal.X_test), label_indices(deal.y_test, data.classes)
+    train_rows, labels = features(plan, deal.X_train), label_indices(deal.y_train, data.classes)
     fleet = make_fleet(
-        features(plan, deal.X_train),
-        label_indices(deal.y_train, data.classes),
+        train_rows,
+        labels,
         deal.client,
         n_clients=clients,
         n_classes=len(data.classes),
@@ -121,7 +123,8 @@ def compare(
     def accuracy(model: HeadModel) -> float:
         return per_round(model.average)
 
-    fedavg = accuracy(train_fedavg(fleet, plan, n_rounds=fedavg_rounds))
+    converged = train_fedavg(fleet, plan, n_rounds=fedavg_rounds)
+    fedavg, loss = accuracy(converged), cross_entropy(train_rows, labels, converged.average)
     lines = []
     for mechanism in MECHANISMS:
         start = time.perf_counter()
@@ -137,6 +140,7 @@ def compare(
             "accuracy": accuracy(run.model),
             "fedavg": fedavg,
             "fedavg_rounds": fedavg_rounds,
+            "fedavg_train_loss": loss,
             "guarantee": plain(run.guarantee),
             "local_epsilon": getattr(run.plan.settings, "local_epsilon", None),
             "accuracy_per_round": [per_round(weights) for weights in run.averages],
@@ -154,6 +158,13 @@ def compare(
         )
         lines.append(line)
     return lines
+
+
+def cross_entropy(rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+    """Mean loss in nats: how far FedAvg still is from the end of its training."""
+    return float(
+        -log_softmax(class_scores(rows, weights), axis=1)[np.arange(len(rows)), labels].mean()
+    )
 
 
 def linked(fleet: Fleet, plan: FleetPlan) -> float | None:
