@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+from typing import Any, TypeVar
 
 _Piece = TypeVar("_Piece")
 _Result = TypeVar("_Result")
@@ -17,5 +19,20 @@ def on_all_cores(work: Callable[[_Piece], _Result], pieces: Iterable[_Piece]) ->
     n_workers = min(os.cpu_count() or 1, len(waiting))
     if n_workers <= 1:  # a device with one window starts no thread
         return [work(piece) for piece in waiting]
-    with ThreadPoolExecutor(n_workers) as pool:
+    with _one_thread_per_product(), ThreadPoolExecutor(n_workers) as pool:
         return list(pool.map(work, waiting))
+
+
+def _one_thread_per_product() -> AbstractContextManager[Any]:
+    """Keeps matrix products from starting threads of their own, which would wait for each other."""
+    controller = _controller()
+    return controller.limit(limits=1, user_api="blas") if controller else nullcontext()
+
+
+@lru_cache(maxsize=1)
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # on a device with NumPy alone: slower, not wrong
+        return None
+    return ThreadpoolController()
