@@ -26,7 +26,7 @@ from scipy.special import log_softmax
 from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
 from tacit.data import Dataset, load_dataset
-from tacit.fleet.baselines import CONVERGED_ROUNDS, train_fedavg
+from tacit.fleet.baselines import FEDAVG_ROUNDS, train_fedavg
 from tacit.fleet.clients import (
     HeadModel,
     class_scores,
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--clients", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
-    parser.add_argument("--fedavg-rounds", type=int, default=CONVERGED_ROUNDS)
+    parser.add_argument("--fedavg-rounds", type=int, default=FEDAVG_ROUNDS)
     parser.add_argument("--out", type=Path, default=Path("results/fleet_sound.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -123,8 +123,8 @@ def compare(
     def accuracy(model: HeadModel) -> float:
         return per_round(model.average)
 
-    converged = train_fedavg(fleet, plan, n_rounds=fedavg_rounds)
-    fedavg, loss = accuracy(converged), cross_entropy(train_rows, labels, converged.average)
+    unprotected = train_fedavg(fleet, plan, n_rounds=fedavg_rounds)
+    fedavg, loss = accuracy(unprotected), cross_entropy(train_rows, labels, unprotected.average)
     lines = []
     for mechanism in MECHANISMS:
         start = time.perf_counter()

@@ -15,14 +15,14 @@ from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
 from tacit.progress import Progress, silent
 
 FEDAVG = Unprotected(reason="FedAvg sends every client's update in clear to the server")
-CONVERGED_ROUNDS = 200
+FEDAVG_ROUNDS = 200  # where it is best on UCIHAR's test persons; its loss still falls after them
 _MOMENTUM = 0.9
 
 
 def train_fedavg(
-    fleet: Fleet, plan: FleetPlan, *, n_rounds: int = CONVERGED_ROUNDS, progress: Progress = silent
+    fleet: Fleet, plan: FleetPlan, *, n_rounds: int = FEDAVG_ROUNDS, progress: Progress = silent
 ) -> HeadModel:
-    """Federated averaging without noise, weighted by size, with server momentum, to convergence."""
+    """Federated averaging without noise, weighted by size, with server momentum."""
     model = initial_model(plan)
     sizes = np.concatenate([group.sizes[:, 0, 0] for group in fleet.groups])
     weights, velocity = model.weights, model.velocity

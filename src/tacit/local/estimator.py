@@ -22,7 +22,7 @@ from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.body import train_body
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device
-from tacit.local.label import fit_label
+from tacit.local.label import expected_shares, fit_label
 from tacit.local.model import LocalModel, load_model, refuse_constant
 from tacit.local.release import Release
 from tacit.local.shapes import Allocation, ShapesHead, fit_shapes
@@ -255,7 +255,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         return self
 
     def _fit_sound(self, X: Floats, codes: NDArray[np.intp]) -> None:
-        shares = self._expected_shares()
+        shares = expected_shares(self.class_shares, self.classes_)
         rng = np.random.default_rng(self.random_state)
         report = self.progress or silent
         head: Any
@@ -364,26 +364,6 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                 "class_shares shape the label release of mode 'sound', not "
                 f"{str(self.release)!r} in mode {self.mode!r}; leave them out."
             )
-
-    def _expected_shares(self) -> Floats | None:
-        """`class_shares` in the order of the classes, or a refusal that names what is wrong."""
-        if self.class_shares is None:
-            return None
-        given = {str(label): float(share) for label, share in self.class_shares.items()}
-        known = [str(label) for label in self.classes_]
-        if set(given) != set(known):
-            raise TacitError(
-                f"class_shares name the classes {sorted(given)}, the training data have {known}; "
-                "give one share for each."
-            )
-        shares = np.array([given[label] for label in known])
-        if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) <= 1e-6):
-            raise TacitError(
-                f"class_shares must be above 0 and sum to 1, got {shares.tolist()} with the sum "
-                f"{shares.sum():g}."
-            )
-        expected: Floats = shares / shares.sum()
-        return expected
 
     def _check_class_sizes(self, codes: NDArray[np.intp]) -> None:
         sizes = np.bincount(codes, minlength=self.n_classes_)

@@ -250,7 +250,7 @@ def _against(
         name = f"{name}, N = {row['clients']}" if key == "nominal_epsilon" else name
         points.setdefault(name, {}).setdefault(float(row[key]), []).append(row["accuracy"])
         if "fedavg" in row:
-            place = points.setdefault("FedAvg, converged", {}).setdefault(float(row[key]), [])
+            place = points.setdefault("FedAvg", {}).setdefault(float(row[key]), [])
             place.append(row["fedavg"])
     means = {n: {x: _mean(v) for x, v in some.items()} for n, some in points.items()}
     return accuracy_against(key.replace("_", " "), means, promise or UNPROTECTED_ROWS)
