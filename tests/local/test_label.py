@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -11,9 +12,16 @@ from scipy import stats
 from contract import toy_problem
 from local_problems import italy, trained
 from tacit.errors import TacitError
+from tacit.local import encoders
 from tacit.local.body import fold_of_each, train_kernels, train_softshape
 from tacit.local.config import SoftShapeConfig
-from tacit.local.encoders import fit_encoder, minirocket_kernels, windows
+from tacit.local.encoders import (
+    Competition,
+    Proportions,
+    fit_encoder,
+    minirocket_kernels,
+    windows,
+)
 from tacit.local.label import LabelHead
 from tacit.local.published import train_published
 from tacit.local.ridge import fit_ridge
@@ -75,7 +83,7 @@ def test_proportions_agree_with_aeons_minirocket_kernels() -> None:
     np.testing.assert_array_equal(kernels[0], [2, 2, 2, -1, -1, -1, -1, -1, -1])
     x = np.random.default_rng(0).standard_normal((1, 1, 50)).astype(np.float32)
     by_hand = np.convolve(x[0, 0], np.kron(kernels[5], [1, 0, 0])[::-1][2:], mode="same")
-    response = (kernels @ windows(x, dilation=3))[0, 5]
+    response = (kernels @ windows(x, dilations=(3,)))[0, 0, 5]
     np.testing.assert_allclose(response, by_hand, atol=1e-5)
 
 
@@ -94,6 +102,45 @@ def test_features_exist_at_every_length(length: int, channels: int) -> None:
     X = np.random.default_rng(1).standard_normal((6, channels, length))
     features = fit_encoder(X, rng=np.random.default_rng(0)).encode(X)
     assert np.all(np.isfinite(features))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_dilations_encoded_together_give_the_same_bits(
+    channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(3).standard_normal((4, channels, 150))
+    together = fit_encoder(X, rng=np.random.default_rng(0))
+    monkeypatch.setattr(encoders, "_STACK_VALUES", 0)
+    apart = fit_encoder(X, rng=np.random.default_rng(0))
+    assert sum(map(len, apart.pools)) > 2 * sum(map(len, together.pools))
+    np.testing.assert_array_equal(together.encode(X), apart.encode(X))
+
+
+def test_pools_do_what_their_names_say() -> None:
+    """Two dilations at once against loops over kernels and steps."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((1, 1, 30)).astype(np.float32)
+    dilations = (1, 2)
+    shifts = windows(x, dilations=dilations)[:, 0]
+    biases = rng.standard_normal((2, 84, 3)).astype(np.float32)
+    kernels = np.stack([minirocket_kernels()] * 2)
+    found = Proportions(dilations, kernels, biases, (0, 1)).encode(x).reshape(2, 84, 3)
+    for d, dilation in enumerate(dilations):
+        for kernel in range(84):
+            response = kernels[d, kernel] @ shifts[d]
+            if kernel % 2 == d:
+                response = response[4 * dilation : -4 * dilation]
+            share = (response[:, None] > biases[d, kernel]).mean(axis=0)
+            np.testing.assert_allclose(found[d, kernel], share, atol=1e-6)
+    kernels = rng.standard_normal((2, 5 * 4, 9)).astype(np.float32)  # 5 kernels in 4 groups
+    found = Competition(dilations, kernels, 4).encode(x).reshape(2, 2, 4, 5)
+    for d, group in itertools.product(range(2), range(4)):
+        response = kernels[d].reshape(5, 4, 9)[:, group] @ shifts[d]
+        best, worst = response.argmax(axis=0), response.argmin(axis=0)
+        for kernel in range(5):
+            strength = max(response[kernel, best == kernel].sum() / 30, 0.0)
+            expected = np.sqrt([strength, np.mean(worst == kernel)])
+            np.testing.assert_allclose(found[d, :, group, kernel], expected, atol=1e-5)
 
 
 def test_leave_one_out_is_what_refitting_gives() -> None:

@@ -26,7 +26,7 @@ from tacit.errors import BundleError
 Arrays = dict[str, NDArray[Any]]
 
 FORMAT = "tacit-local"
-FORMAT_VERSION = 2  # 2: no activation in the Inception module, another maximum
+FORMAT_VERSION = 3  # 3: random kernels in stacks of dilations
 _LARGEST_HEADER = 2**24
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"

@@ -17,8 +17,9 @@ training parts of 15 UCR sets that no benchmark here reports.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ N_KERNELS = len(_TAPS)  # 84
 _MAX_DILATIONS = 32
 _GOLDEN = (np.sqrt(5.0) + 1.0) / 2.0
 _BATCH_VALUES = 2**19  # float32 values held at once: about what the cache of one core holds
+_STACK_VALUES = 2**18  # of one series; dilations beyond that are encoded one after the other
 
 
 def minirocket_kernels() -> Floats32:
@@ -40,83 +42,119 @@ def minirocket_kernels() -> Floats32:
     return kernels
 
 
-def windows(X: Floats32, *, dilation: int) -> Floats32:
-    """All nine zero-padded shifts of every channel: (n, channels, T) to (n, channels * 9, T)."""
+def windows(X: Floats32, *, dilations: tuple[int, ...]) -> Floats32:
+    """All nine zero-padded shifts of every channel: (n, c, T) to (dilations, n, c * 9, T)."""
     n, channels, length = X.shape
-    pad = dilation * (KERNEL_LENGTH // 2)
+    half = KERNEL_LENGTH // 2
+    pad = max(dilations) * half
     padded = np.zeros((n, channels, length + 2 * pad), dtype=np.float32)
     padded[:, :, pad : pad + length] = X
-    shifts = [
-        padded[:, :, tap * dilation : tap * dilation + length] for tap in range(KERNEL_LENGTH)
-    ]
-    stacked: Floats32 = np.stack(shifts, axis=2).reshape(n, channels * KERNEL_LENGTH, length)
-    return stacked
+    shape = (n, channels, KERNEL_LENGTH, length)
+    shifts = np.empty((len(dilations), *shape), dtype=np.float32)
+    *outer, step = padded.strides
+    for copy, dilation in zip(shifts, dilations, strict=True):
+        first = step * (pad - dilation * half)
+        copy[:] = np.ndarray(
+            shape, np.float32, padded, offset=first, strides=(*outer, step * dilation, step)
+        )
+    by_series: Floats32 = shifts.reshape(len(dilations), n, -1, length)
+    return by_series
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proportions:
-    """MiniRocket's pooling at one dilation: kernels (84, channels * 9) and biases (84, f)."""
+    """MiniRocket's pooling at dilations that have the same number of biases, f."""
 
-    dilation: int
-    kernels: Floats32
-    biases: Floats32
-    first_valid: int  # 0 or 1: which half of the kernels skips the zero-padded ends
+    dilations: tuple[int, ...]
+    kernels: Floats32  # (dilations, 84, channels * 9)
+    biases: Floats32  # (dilations, 84, f)
+    first_valid: tuple[int, ...]  # 0 or 1: which half of the kernels skips the zero-padded ends
+
+    @property
+    def per_dilation(self) -> int:
+        """Features at one dilation: pools that differ in it cannot be joined."""
+        return N_KERNELS * self.biases.shape[2]
 
     @property
     def width(self) -> int:
         """Values per time step while encoding one series."""
-        return int(self.biases.size)
+        return int(self.biases.size + self.kernels.shape[0] * self.kernels.shape[2])
 
-    def encode(self, shifts: Floats32) -> Floats32:
-        """Share of positions whose response exceeds each bias: (n, 84 * f)."""
-        response = self.kernels @ shifts
-        length = response.shape[-1]
-        pad = self.dilation * (KERNEL_LENGTH // 2)
-        inner = slice(pad, length - pad) if length > 2 * pad else slice(None)
-        out = np.empty((len(shifts), *self.biases.shape), dtype=np.float32)
-        for half, where in ((self.first_valid, inner), (1 - self.first_valid, slice(None))):
-            values = response[:, half::2, where]
-            out[:, half::2] = _share(values[:, :, None] > self.biases[half::2, :, None])
-        return out.reshape(len(shifts), -1)
+    def encode(self, X: Floats32) -> Floats32:
+        """Share of positions whose response exceeds each bias: (n, dilations * 84 * f).
+
+        Every second kernel leaves out the steps where it would see padding, unless that were all.
+        """
+        response = self.kernels[:, None] @ windows(X, dilations=self.dilations)
+        above = response[:, :, :, None] > self.biases[:, None, :, :, None]
+        length = X.shape[-1]
+        steps = np.full((len(above), 1, N_KERNELS, 1), length, dtype=np.float32)
+        for i, (dilation, half) in enumerate(zip(self.dilations, self.first_valid, strict=True)):
+            pad = dilation * (KERNEL_LENGTH // 2)
+            if length > 2 * pad:
+                above[i, :, half::2, :, :pad] = above[i, :, half::2, :, length - pad :] = False
+                steps[i, :, half::2] = length - 2 * pad
+        return (_count(above) / steps).swapaxes(0, 1).reshape(len(X), -1)
+
+    def joined(self, other: Proportions) -> Proportions:
+        """Both as one."""
+        return Proportions(
+            self.dilations + other.dilations,
+            np.concatenate([self.kernels, other.kernels]),
+            np.concatenate([self.biases, other.biases]),
+            self.first_valid + other.first_valid,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Competition:
-    """Hydra's pooling at one dilation: `groups` groups of competing kernels."""
+    """Hydra's pooling: at each dilation, `groups` groups of competing kernels."""
 
-    dilation: int
-    kernels: Floats32  # (groups * size, channels * 9)
+    dilations: tuple[int, ...]
+    kernels: Floats32  # (dilations, size * groups, channels * 9): first ones of all groups first
     groups: int
+
+    @property
+    def per_dilation(self) -> int:
+        """Features at one dilation: pools that differ in it cannot be joined."""
+        return 2 * self.kernels.shape[1]
 
     @property
     def width(self) -> int:
         """Values per time step while encoding one series."""
-        return len(self.kernels)
+        return int(self.kernels.shape[0] * (self.kernels.shape[1] + self.kernels.shape[2]))
 
-    def encode(self, shifts: Floats32) -> Floats32:
+    def encode(self, X: Floats32) -> Floats32:
         """Square roots of how strongly, and how often, each kernel wins or loses its group."""
-        n, _, length = shifts.shape
-        response = (self.kernels @ shifts).reshape(n, self.groups, -1, length)
+        response = self.kernels[:, None] @ windows(X, dilations=self.dilations)
+        dilations, n, _, length = response.shape
+        response = response.reshape(dilations, n, -1, self.groups, length)
         # Comparing with the extreme is several times faster here than looking for its index.
         wins = response == response.max(axis=2, keepdims=True)
         losses = response == response.min(axis=2, keepdims=True)
-        soft = np.maximum(np.einsum("ngkt,ngkt->ngk", wins, response) / length, 0.0)
-        both = np.stack([soft.reshape(n, -1), _share(losses).reshape(n, -1)], axis=1)
-        roots: Floats32 = np.sqrt(both).reshape(n, -1)
+        strength = np.einsum("...t,...t->...", wins.astype(np.float32), response)
+        steps = np.float32(length)
+        both = np.stack([np.maximum(strength, 0.0) / steps, _count(losses) / steps], axis=2)
+        roots: Floats32 = np.sqrt(both).transpose(1, 0, 2, 4, 3).reshape(n, -1)
         return roots
 
+    def joined(self, other: Competition) -> Competition:
+        """Both as one."""
+        kernels = np.concatenate([self.kernels, other.kernels])
+        return Competition(self.dilations + other.dilations, kernels, self.groups)
 
-def _share(flags: NDArray[np.bool_]) -> Floats32:
-    """Mean of booleans along the last axis, exactly; bytes hold the sums of up to 255 steps."""
-    length = flags.shape[-1]
+
+def _count(flags: NDArray[np.bool_]) -> Floats32:
+    """Sum of booleans along the last axis; bytes hold the sums of up to 255 steps."""
     counts = np.zeros(flags.shape[:-1], dtype=np.float32)
-    for start in range(0, length, 255):
+    for start in range(0, flags.shape[-1], 255):
         part = flags[..., start : start + 255].view(np.uint8)
         counts += np.add.reduce(part, axis=-1, dtype=np.uint8)
-    return counts / np.float32(length)
+    return counts
 
 
 Pool = Proportions | Competition
+AnyPool = TypeVar("AnyPool", Proportions, Competition)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,12 +165,12 @@ class Encoder:
     n_timepoints: int
     offset: Floats32  # (channels,) mean of the training series
     scale: Floats32  # (channels,) 1 / standard deviation of the training series
-    pools: tuple[tuple[Pool, ...], ...]  # one tuple per order of differencing, by dilation
+    pools: tuple[tuple[Pool, ...], ...]  # one tuple per order of differencing
 
     def encode(self, X: NDArray[np.floating[Any]]) -> Floats32:
         """Features (n, m) of series (n, channels, T); the same on the trainer and on a device."""
         widest = max(pool.width for pools in self.pools for pool in pools)
-        step = max(1, _BATCH_VALUES // (self.n_timepoints * (widest + 9 * self.n_channels)))
+        step = max(1, _BATCH_VALUES // (self.n_timepoints * widest))
         starts = range(0, len(X), step)
         parts = [np.concatenate(self._parts(X[a : a + step]), axis=1) for a in starts]
         return np.concatenate(parts)
@@ -146,12 +184,8 @@ class Encoder:
         level = _standardise(X, self.offset, self.scale)
         parts = []
         for pools in self.pools:
-            by_kind: dict[type, list[Floats32]] = {}
-            for dilation, same in itertools.groupby(pools, key=lambda pool: pool.dilation):
-                shifts = windows(level, dilation=dilation)
-                for pool in same:
-                    by_kind.setdefault(type(pool), []).append(pool.encode(shifts))
-            parts += [np.concatenate(found, axis=1) for found in by_kind.values()]
+            for _, same in itertools.groupby(pools, key=type):
+                parts.append(np.concatenate([pool.encode(level) for pool in same], axis=1))
             level = differences(level)
         return parts
 
@@ -174,13 +208,29 @@ def fit_encoder(
     spread = X.std(axis=(0, 2))
     scale = (1.0 / np.where(spread > 1e-12, spread, 1.0)).astype(np.float32)
     level = _standardise(X, offset, scale)
-    pools = []
+    pools: list[tuple[Pool, ...]] = []
     for _ in range(2):
-        fitted: list[Pool] = list(_fit_proportions(level, n_proportions, rng))
-        fitted += _draw_competitions(X.shape[1], X.shape[2], n_groups, group_size, rng)
-        pools.append(tuple(sorted(fitted, key=lambda pool: pool.dilation)))
+        proportions = _fit_proportions(level, n_proportions, rng)
+        competitions = _draw_competitions(X.shape[1], X.shape[2], n_groups, group_size, rng)
+        pools.append((*_stacked(proportions, X.shape[2]), *_stacked(competitions, X.shape[2])))
         level = differences(level)
     return Encoder(X.shape[1], X.shape[2], offset, scale, tuple(pools))
+
+
+def _stacked(pools: Sequence[AnyPool], length: int) -> list[AnyPool]:
+    """Neighbours of one shape as one, as long as a series in it stays in the cache."""
+    stacks: list[AnyPool] = []
+    for pool in pools:
+        last = stacks[-1] if stacks else None
+        if (
+            last is not None
+            and last.per_dilation == pool.per_dilation
+            and length * (last.width + pool.width) <= _STACK_VALUES
+        ):
+            stacks[-1] = last.joined(pool)
+        else:
+            stacks.append(pool)
+    return stacks
 
 
 def _standardise(X: NDArray[np.floating[Any]], offset: Floats32, scale: Floats32) -> Floats32:
@@ -206,11 +256,13 @@ def _fit_proportions(X: Floats32, n_features: int, rng: np.random.Generator) -> 
     ):
         kernels = _spread_over_channels(base, X.shape[1], rng)
         examples = X[rng.integers(len(X), size=N_KERNELS)]
-        response = np.einsum("ks,kst->kt", kernels, windows(examples, dilation=dilation))
+        shifts = windows(examples, dilations=(dilation,))[0]
+        response = np.einsum("ks,kst->kt", kernels, shifts)
         # Golden-ratio steps: the biases of all kernels together cover (0, 1) evenly.
         ranks = ((drawn + np.arange(N_KERNELS * count)) * _GOLDEN % 1.0).reshape(N_KERNELS, count)
         drawn += ranks.size
-        pools.append(Proportions(dilation, kernels, _quantiles(response, ranks), index % 2))
+        biases = _quantiles(response, ranks)
+        pools.append(Proportions((dilation,), kernels[None], biases[None], (index % 2,)))
     return pools
 
 
@@ -235,7 +287,8 @@ def _draw_competitions(
         base -= base.mean(axis=1, keepdims=True)
         base /= np.abs(base).sum(axis=1, keepdims=True)
         kernels = _spread_over_channels(base.astype(np.float32), channels, rng)
-        pools.append(Competition(2**exponent, kernels, groups))
+        by_rank = kernels.reshape(groups, size, -1).swapaxes(0, 1).reshape(1, groups * size, -1)
+        pools.append(Competition((2**exponent,), by_rank, groups))
     return pools
 
 
@@ -258,11 +311,11 @@ def encoder_arrays(encoder: Encoder) -> tuple[dict[str, NDArray[Any]], dict[str,
     for order, pools in enumerate(encoder.pools):
         for index, pool in enumerate(pools):
             name = f"pool.{order}.{index}"
-            entry = {"order": order, "name": name, "dilation": pool.dilation}
+            entry = {"order": order, "name": name, "dilations": pool.dilations}
             if isinstance(pool, Proportions):
                 arrays[f"{name}.biases"] = pool.biases
-                taps = pool.kernels.reshape(N_KERNELS, encoder.n_channels, KERNEL_LENGTH)
-                arrays[f"{name}.channels"] = taps.any(axis=2)
+                taps = pool.kernels.reshape(-1, N_KERNELS, encoder.n_channels, KERNEL_LENGTH)
+                arrays[f"{name}.channels"] = taps.any(axis=3)
                 entry["first_valid"] = pool.first_valid
             else:
                 arrays[f"{name}.kernels"] = pool.kernels
@@ -280,14 +333,14 @@ def encoder_from_arrays(arrays: dict[str, NDArray[Any]], values: dict[str, Any])
     base = minirocket_kernels()
     pools: tuple[list[Pool], list[Pool]] = ([], [])
     for entry in values["pools"]:
-        name = entry["name"]
+        name, dilations = entry["name"], tuple(entry["dilations"])
         if "groups" in entry:
-            pool: Pool = Competition(entry["dilation"], arrays[f"{name}.kernels"], entry["groups"])
+            pool: Pool = Competition(dilations, arrays[f"{name}.kernels"], entry["groups"])
         else:
             chosen = arrays[f"{name}.channels"].astype(np.float32)
-            kernels = (chosen[:, :, None] * base[:, None, :]).reshape(N_KERNELS, -1)
+            kernels = (chosen[..., None] * base[:, None, :]).reshape(*chosen.shape[:2], -1)
             biases = arrays[f"{name}.biases"]
-            pool = Proportions(entry["dilation"], kernels, biases, entry["first_valid"])
+            pool = Proportions(dilations, kernels, biases, tuple(entry["first_valid"]))
         pools[entry["order"]].append(pool)
     return Encoder(
         values["n_channels"],
