@@ -158,7 +158,7 @@ def test_what_was_debited_survives_closing(tmp_path: Path) -> None:
 def test_the_file_is_for_its_owner_and_syncs_every_commit(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "l.db") as ledger:
         assert ledger.path.stat().st_mode & 0o077 == 0
-        with ledger._store.transaction("DEFERRED") as connection:
+        with ledger._transaction("DEFERRED") as connection:
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
             assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 

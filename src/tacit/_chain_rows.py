@@ -35,6 +35,25 @@ def begin(connection: sqlite3.Connection, budgets: Budgets) -> None:
     append(connection, budget_entry("genesis", budgets, reason="opened"), last=None)
 
 
+def check_tables(connection: sqlite3.Connection) -> None:
+    """Refuse a file with other tables, or with triggers that could undo what is written."""
+    found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+    if sorted(str(row[0]) for row in found) != sorted(_TABLES[:-1]):
+        raise LedgerError(
+            "the tables of the ledger are not as they were made; nothing was released, start a "
+            "new ledger and find out who changed this one."
+        )
+
+
+def identity(connection: sqlite3.Connection) -> str | None:
+    """The random id of the ledger as its first entry states it, altered or not."""
+    found = list(read(connection, " WHERE id = 1"))
+    try:
+        return Budgets.from_text(found[0].guarantee).ledger_id
+    except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
 def budget_entry(kind: str, budgets: Budgets, *, reason: str) -> Entry:
     """The opening, or a recorded change of the budgets."""
     return _template(
@@ -109,6 +128,11 @@ def check_fits(entry: Entry, budgets: Budgets) -> None:
         (f"epsilon for {entry.subject!r}", entry.subject_epsilon, budgets.per_subject_epsilon),
         (f"delta for {entry.subject!r}", entry.subject_delta, budgets.per_subject_delta),
     )
+    if Decimal(entry.subject_delta) >= 1:
+        raise BudgetExceeded(
+            f"this release would bring delta for {entry.subject!r} to {entry.subject_delta}, and "
+            "from 1 on nothing is promised; nothing was released."
+        )
     for what, total, limit in limits:
         if limit is not None and Decimal(total) > limit:
             raise BudgetExceeded(

@@ -1,10 +1,15 @@
-"""One SQLite file, for any number of threads and processes: transactions that hold or refuse."""
+"""One SQLite file, for any number of threads and processes: transactions that hold or refuse.
+
+Every transaction has a connection of its own. A lock on a file belongs to the process, and is gone
+when the process closes any descriptor of that file, a copy of it included; a connection that stayed
+open would lose its lock so, and another process would delete the write-ahead log under it.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,36 +18,30 @@ from pathlib import Path
 from tacit.errors import LedgerError
 
 _PAUSE_SECONDS = 0.005
-# SQLite forbids using or closing a connection in a forked child: closing could drop the parent's
-# write-ahead log. The child opens its own and keeps the inherited object alive here.
-_INHERITED: list[sqlite3.Connection] = []
 
 
 class Store:
-    """A connection per process, opened when needed, with the write-ahead log synced in full."""
+    """Transactions on one file, with the write-ahead log synced in full."""
 
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
         self.path = path
         self._timeout_seconds = timeout_seconds
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._process = os.getpid()
 
     @contextmanager
     def transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
         """One transaction: commit at the end, roll back on any error, speak in LedgerErrors."""
-        with self._lock:
+        try:
+            connection = self._patiently(lambda: self._begun(kind))
             try:
-                connection = self._patiently(lambda: self._begun(kind))
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                finally:
-                    if connection.in_transaction:
-                        with suppress(sqlite3.Error):
-                            connection.execute("ROLLBACK")
-            except sqlite3.Error as error:
-                raise LedgerError(self._sentence(error)) from error
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                connection.close()
+        except sqlite3.Error as error:
+            raise LedgerError(self._sentence(error)) from error
 
     def _patiently(self, attempt: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
         """Try until the deadline: SQLite reports some locks at once, without waiting for them."""
@@ -56,36 +55,18 @@ class Store:
             time.sleep(_PAUSE_SECONDS)
 
     def _begun(self, kind: str) -> sqlite3.Connection:
-        connection = self._connected()
-        connection.execute(f"BEGIN {kind}")
-        try:
-            # A deferred transaction starts with its first read; let locks show here.
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error:
-            connection.execute("ROLLBACK")
-            raise
-        return connection
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is not None and self._process != os.getpid():
-            _INHERITED.append(self._connection)
-            self._connection = None
-        if self._connection is None:
-            self._process = os.getpid()
-            self._connection = self._connect()
-        return self._connection
-
-    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode=rw",
+            f"{self.path.as_uri()}?mode=rw",
             uri=True,
             timeout=min(self._timeout_seconds, 1.0),
             isolation_level=None,
-            check_same_thread=False,
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"BEGIN {kind}")
+            # A deferred transaction starts with its first read; let locks show here.
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error:
             connection.close()
             raise
@@ -104,13 +85,6 @@ class Store:
             "check the path, its permissions and 'tacit ledger verify'."
         )
 
-    def close(self) -> None:
-        """Close this process's connection; the next transaction opens another."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-                self._connection = None
-
 
 def touch(path: Path, *, create: bool) -> None:
     """Create the file for its owner alone, since subjects are nobody else's business."""
@@ -119,8 +93,15 @@ def touch(path: Path, *, create: bool) -> None:
     if not create:
         raise LedgerError(f"there is no ledger at {path}; give the path of an existing one.")
     try:
-        # Never O_EXCL: of many processes that create the ledger at once, all go on.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        # Made under another name, so that no descriptor of a visible ledger is ever closed here; of
+        # many that create it at once, all go on.
+        descriptor, spare = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(descriptor)
+        try:
+            with suppress(FileExistsError):
+                os.link(spare, path)
+        finally:
+            Path(spare).unlink()
         folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -66,8 +68,9 @@ class Ledger:
     """One store of debits; use as a context manager, from any number of threads and processes."""
 
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
-        self.path = path
-        self._store = Store(path, timeout_seconds=timeout_seconds)
+        self.path = path.absolute()
+        self._store = Store(self.path, timeout_seconds=timeout_seconds)
+        self._identity: str | None = None
 
     @classmethod
     def open(
@@ -78,13 +81,15 @@ class Ledger:
         budget_delta: float | None = None,
         per_subject_epsilon: float | None = None,
         per_subject_delta: float | None = None,
+        new_per_subject_epsilon: float | None = None,
         create: bool = True,
         timeout_seconds: float = 30.0,
     ) -> Ledger:
         """Open a ledger, or create it with these budgets; budgets are fixed at creation.
 
         Opening an existing ledger with other budgets is refused: use `change_budgets`, which
-        records the change in the chain.
+        records the change in the chain. `new_per_subject_epsilon` is the budget of a ledger that
+        this call creates, and says nothing about an existing one.
         """
         asked = Budgets(
             budget_epsilon=_limit(budget_epsilon, "budget_epsilon"),
@@ -93,13 +98,10 @@ class Ledger:
             per_subject_delta=_limit(per_subject_delta, "per_subject_delta"),
         )
         check_epsilon(timeout_seconds, name="timeout_seconds")
+        default = _limit(new_per_subject_epsilon, "new_per_subject_epsilon")
         ledger = cls(Path(path), timeout_seconds=timeout_seconds)
         touch(ledger.path, create=create)
-        try:
-            ledger._begin_or_check(asked, create=create)
-        except LedgerError:
-            ledger.close()
-            raise
+        ledger._begin_or_check(asked, default, create=create)
         return ledger
 
     def debit(
@@ -129,7 +131,7 @@ class Ledger:
         """Record one release per subject, all or none, in one transaction."""
         _check_debit(subjects, guarantee, subject_kind)
         ids = []
-        with self._store.transaction("IMMEDIATE") as connection:
+        with self._transaction("IMMEDIATE") as connection:
             last, budgets = rows.trusted_last(connection), rows.budgets_now(connection)
             for subject in subjects:
                 wanted = rows.debit_entry(subject, guarantee, purpose, subject_kind)
@@ -157,20 +159,20 @@ class Ledger:
         new = {name: value for name, value in given.items() if value is not None}
         if not new or not reason.strip():
             raise LedgerError("change_budgets needs a reason and at least one new budget.")
-        with self._store.transaction("IMMEDIATE") as connection:
+        with self._transaction("IMMEDIATE") as connection:
             budgets = rows.budgets_now(connection).changed(new)
             wanted = rows.budget_entry("budget", budgets, reason=reason)
             return rows.append(connection, wanted, last=rows.trusted_last(connection)).id
 
     def spent(self, subject: str | None = None) -> Amount:
         """What was debited for one subject, or in all, rounded up."""
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             epsilon, delta = rows.spent(connection, subject)
         return Amount(epsilon=float_up(epsilon), delta=float_up(delta))
 
     def remaining(self, subject: str | None = None) -> Amount:
         """What may still be debited for one subject, or in all, rounded down."""
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             budgets = rows.budgets_now(connection)
             total = rows.spent(connection, None)
             left = [(budgets.budget_epsilon, total[0]), (budgets.budget_delta, total[1])]
@@ -181,7 +183,7 @@ class Ledger:
 
     def budgets(self) -> dict[str, float | None]:
         """The budgets in force; None means no limit."""
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             now = rows.budgets_now(connection)
         return {
             name: None if value is None else float(value) for name, value in now.limits().items()
@@ -190,13 +192,13 @@ class Ledger:
     def entries(self, subject: str | None = None) -> list[Entry]:
         """The debits and budget entries in order, of one subject or all."""
         where, values = ("", ()) if subject is None else (" WHERE subject = ?", (subject,))
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             return list(rows.read(connection, f"{where} ORDER BY id", values))
 
     def subjects(self) -> dict[str, Amount]:
         """What was debited per subject."""
         last_of_each = " WHERE id IN (SELECT max(id) FROM entries GROUP BY subject) ORDER BY id"
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             entries = list(rows.read(connection, last_of_each))
         return {
             entry.subject: Amount(
@@ -215,14 +217,14 @@ class Ledger:
 
     def anchor(self) -> str:
         """Count and hash of the last entry: write it down elsewhere, and `verify` against it."""
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             last = rows.trusted_last(connection)
         return f"{last.id}:{last.hash}"
 
     def verify(self, anchor: str | None = None) -> Verification:
         """Recompute every hash and total; with `anchor`, also that history was not rewritten."""
         anchors = {} if anchor is None else _parse_anchor(anchor)
-        with self._store.transaction("DEFERRED") as connection:
+        with self._transaction("DEFERRED") as connection:
             head = rows.head(connection)
             problem = replay(rows.read(connection, " ORDER BY id"), head=head, anchors=anchors)
         return Verification(
@@ -230,8 +232,7 @@ class Ledger:
         )
 
     def close(self) -> None:
-        """Close the file; the ledger opens itself again when it is used."""
-        self._store.close()
+        """Nothing to do: a ledger holds its file only while it reads or writes it."""
 
     def __enter__(self) -> Ledger:
         return self
@@ -244,11 +245,25 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def _begin_or_check(self, asked: Budgets, *, create: bool) -> None:
+    @contextmanager
+    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
+        """One transaction on the ledger that was opened, and on no other."""
+        with self._store.transaction(kind) as connection:
+            rows.check_tables(connection)
+            if rows.identity(connection) != self._identity:
+                raise LedgerError(
+                    f"{self.path} is not the ledger that was opened under this name; nothing was "
+                    "released, open it again."
+                )
+            yield connection
+
+    def _begin_or_check(self, asked: Budgets, default: Decimal | None, *, create: bool) -> None:
         with self._store.transaction("IMMEDIATE" if create else "DEFERRED") as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if create and not tables:
+                if asked.per_subject_epsilon is None and default is not None:
+                    asked = asked.changed({"per_subject_epsilon": default})
                 rows.begin(connection, asked)
             elif version != rows.SCHEMA:
                 raise LedgerError(
@@ -256,6 +271,7 @@ class Ledger:
                 )
             elif any(value is not None for value in asked.limits().values()):
                 _check_same_budgets(rows.budgets_now(connection), asked, self.path)
+            self._identity = rows.identity(connection)
 
 
 def _limit(value: float | None, name: str) -> Decimal | None:

@@ -153,9 +153,11 @@ def release_command(
         made, spent = device.release(series), None
     else:
         # A new ledger allows each series one release; an existing one keeps its budgets.
-        once = None if ledger.exists() else device.guarantee.epsilon
-        limit = once if per_series is None else per_series
-        with Ledger.open(ledger, per_subject_epsilon=limit) as account:
+        with Ledger.open(
+            ledger,
+            per_subject_epsilon=per_series,
+            new_per_subject_epsilon=device.guarantee.epsilon,
+        ) as account:
             made = device.release(series, ledger=account)
             spent = account.spent().to_dict()
     made.save(out)
