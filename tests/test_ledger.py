@@ -6,6 +6,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -236,6 +237,92 @@ def test_an_anchor_finds_a_history_that_was_rewritten_or_restored(tmp_path: Path
         assert ledger.verify()
         assert not ledger.verify(anchor)
         assert "chain ends" in str(ledger.verify("9:" + "0" * 64).problem)
+
+
+IN_ANOTHER_PROCESS = """
+import sys
+from tacit.guarantee import DpGuarantee
+from tacit.ledger import Ledger
+with Ledger.open(sys.argv[1]) as ledger:
+    print(ledger.spent("a").epsilon)
+"""
+
+
+def spent_elsewhere(path: Path) -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ANOTHER_PROCESS, str(path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return float(done.stdout)
+
+
+def test_copying_the_file_does_not_lose_debits(tmp_path: Path) -> None:
+    """Closing any descriptor drops a process's locks; then others may delete the log under it."""
+    path = tmp_path / "l.db"
+    with Ledger.open(path) as ledger:
+        for expected in (1.0, 2.0):
+            shutil.copy(path, tmp_path / "backup.db")
+            spent_elsewhere(path)
+            ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+            assert spent_elsewhere(path) == expected
+
+
+def test_many_threads_may_create_one_ledger(tmp_path: Path) -> None:
+    def create(path: Path) -> int:
+        with Ledger.open(path, budget_epsilon=100.0) as ledger:
+            return ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+
+    for number in range(5):
+        path = tmp_path / f"{number}.db"
+        with ThreadPoolExecutor(32) as pool:
+            ids = list(pool.map(create, [path] * 32))
+        assert sorted(ids) == list(range(2, 34))
+        assert spent_elsewhere(path) == 32.0
+    assert {found.suffix for found in tmp_path.iterdir()} == {".db"}
+
+
+def test_a_ledger_stays_the_one_that_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        ledger = Ledger.open("l.db", per_subject_epsilon=1.0 if folder == "one" else None)
+        if folder == "one":
+            first = ledger
+    first.debit(subject="a", guarantee=cost(1.0), purpose="test")
+    assert spent_elsewhere(tmp_path / "one/l.db") == 1.0
+    (tmp_path / "two/l.db").replace(tmp_path / "one/l.db")
+    with pytest.raises(LedgerError, match="not the ledger that was opened"):
+        first.debit(subject="a", guarantee=cost(1.0), purpose="test")
+
+
+def test_a_trigger_that_undoes_debits_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    _five_entries(path)
+    _execute(
+        path, "CREATE TRIGGER undo AFTER INSERT ON head BEGIN DELETE FROM entries WHERE id > 5; END"
+    )
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="not as they were made"):
+        ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+
+
+def test_deltas_that_add_up_to_one_are_refused_without_any_budget(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l.db") as ledger:
+        ledger.debit(subject="a", guarantee=cost(1.0, delta=0.6), purpose="test")
+        with pytest.raises(BudgetExceeded, match="nothing is promised"):
+            ledger.debit(subject="a", guarantee=cost(1.0, delta=0.4), purpose="test")
+        ledger.debit(subject="b", guarantee=cost(1.0, delta=0.6), purpose="test")
+
+
+def test_the_budget_of_a_new_ledger_is_given_to_an_empty_file_and_to_no_other(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "l.db"
+    path.touch()
+    for asked in (1.0, 2.0):
+        with Ledger.open(path, new_per_subject_epsilon=asked) as ledger:
+            assert ledger.budgets()["per_subject_epsilon"] == 1.0
 
 
 def test_two_ledgers_with_equal_entries_have_different_chains(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from tacit.errors import TacitError
 from tacit.mechanisms import clip_l1, laplace_vectors
-from tacit.noise import SYSTEM_NOISE
+from tacit.noise import SYSTEM_NOISE, uniform
 
 pytestmark = pytest.mark.core
 
@@ -50,6 +50,42 @@ def test_noise_has_scale_two_clips_over_epsilon_and_a_twin_does_not() -> None:
     assert stats.kstest(noise, stats.laplace(scale=0.5).cdf).pvalue > FALSE_ALARM
     assert scale_is(noise, 0.5)
     assert not scale_is(noise, 0.49)
+
+
+def only_from(released: np.ndarray, x: float, other: float, scale: float) -> np.ndarray:
+    """Where a float64 sum of `x` and Laplace noise can be what was released, and none of `other`.
+
+    Looks for a uniform of the sampler that gives exactly this sum, near the one that would in real
+    numbers.
+    """
+
+    def possible(centre: float) -> np.ndarray:
+        distance = released - centre
+        guess = 0.5 * -np.expm1(-np.abs(distance) / scale)
+        near = np.floor(guess * 2.0**52)[:, None] + np.arange(-64, 65)
+        uniforms = (near + 0.5) * 2.0**-52
+        noise = -scale * np.log1p(-2.0 * uniforms) * np.sign(distance)[:, None]
+        return np.asarray((centre - noise == released[:, None]).any(axis=1)) | np.asarray(
+            (centre + noise == released[:, None]).any(axis=1)
+        )
+
+    return possible(x) & ~possible(other)
+
+
+def test_the_bits_of_a_release_do_not_give_its_value_away_and_those_of_a_float_sum_do() -> None:
+    scale, count = 2.0, 20_000
+    uniforms = uniform((count,), source=SYSTEM_NOISE) - 0.5
+    floats = 1.0 - scale * np.sign(uniforms) * np.log1p(-2.0 * np.abs(uniforms))
+    told = only_from(floats, 1.0, -1.0, scale).mean()
+    assert told > 0.3  # although epsilon = 1 allows e times as often as from -1, where it is never
+    ones = np.ones((count, 1))
+    released = laplace_vectors(ones, clip_norm=1.0, epsilon=1.0, source=SYSTEM_NOISE)[:, 0]
+    assert np.array_equal(released * 2**20, np.round(released * 2**20))  # as from any other value
+
+
+def test_an_epsilon_too_small_for_whole_numbers_is_refused() -> None:
+    with pytest.raises(TacitError, match="too small"):
+        laplace_vectors(np.zeros((1, 1)), clip_norm=1.0, epsilon=1e-10, source=SYSTEM_NOISE)
 
 
 @pytest.mark.parametrize("clip_norm", [0.0, -1.0, math.nan, math.inf])

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.local.release import Kind
 from tacit.local.server import ServerNetwork, train_through_noise
-from tacit.mechanisms import IDEAL_ARITHMETIC, SECRET_NOISE, clip_l1
-from tacit.noise import NoiseSource, laplace
+from tacit.mechanisms import SECRET_NOISE, clip_l1, laplace_vectors
+from tacit.noise import NoiseSource
 from tacit.progress import Progress
 
 if TYPE_CHECKING:
@@ -56,17 +56,18 @@ class Allocation:
 class ShapesHead:
     """Public patch budgets and projections, and the server's classifier of noisy summaries.
 
-    Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced: the summary
-    of a patch has L1 sensitivity 2 after clipping to norm 1, Laplace noise of scale 2 / epsilon_p
-    makes it epsilon_p-LDP, and the public epsilon_p sum to at most `epsilon` (basic composition;
-    overlapping patches are covered, because each patch is accounted for as if it saw everything).
-    Assumes: idealised real arithmetic; a secret, uniform noise source.
+    Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced, exactly: the
+    summary of a patch has L1 sensitivity 2 after clipping to norm 1, discrete Laplace noise of
+    scale 2 / epsilon_p makes it epsilon_p-LDP, and the public epsilon_p sum to at most `epsilon`
+    (basic composition; overlapping patches are covered, because each patch is accounted for as if
+    it saw everything).
+    Assumes: a secret, uniform noise source.
     Composes: releases about one series add up.
     Not covered: the training series; whether and when a device releases.
     """
 
     kind: ClassVar[Kind] = "shapes"
-    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE, IDEAL_ARITHMETIC)
+    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE,)
 
     offset: Floats  # (channels,)
     spread: Floats  # (channels,)
@@ -100,9 +101,11 @@ class ShapesHead:
     def randomize(self, summary: Floats, *, source: NoiseSource) -> Floats:
         """What leaves: the noisy summaries of the kept patches, one row per series."""
         budgets = self.epsilon * self.shares[self.shares > 0.0]
-        scale = np.broadcast_to((2.0 * _CLIP_NORM / budgets)[:, None], summary.shape)
-        noisy = summary + laplace(summary.shape, scale=scale, source=source)
-        return noisy.reshape(len(summary), -1)
+        noisy = [
+            laplace_vectors(summary[:, patch], clip_norm=_CLIP_NORM, epsilon=budget, source=source)
+            for patch, budget in enumerate(budgets.tolist())
+        ]
+        return np.stack(noisy, axis=1).reshape(len(summary), -1)
 
     def check_values(self, values: NDArray[Any]) -> None:
         """Refuse vectors that this head cannot have released."""

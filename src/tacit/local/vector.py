@@ -48,14 +48,14 @@ class VectorHead:
 
     Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced: its input
     lies on the unit sphere (PrivUnitG) or in the L1 ball of radius 1 (Laplace, sensitivity 2),
-    whatever the series.
-    Assumes: idealised real arithmetic; a secret, uniform noise source.
+    whatever the series. Laplace is exact.
+    Assumes: a secret, uniform noise source; with PrivUnitG idealised real arithmetic, of which only
+    a float32 is released.
     Composes: releases about one series add up.
     Not covered: the training series; whether and when a device releases.
     """
 
     kind: ClassVar[Kind] = "vector"
-    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE, IDEAL_ARITHMETIC)
 
     body: Body
     projection: Floats  # (classes, d)
@@ -72,6 +72,11 @@ class VectorHead:
                 f"{self.privunit.dimension} dimensions, not {self.epsilon:g} and "
                 f"{self.dimension}; train again."
             )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on, by randomizer."""
+        return (SECRET_NOISE,) if self.privunit is None else (SECRET_NOISE, IDEAL_ARITHMETIC)
 
     @property
     def dimension(self) -> int:
@@ -93,7 +98,9 @@ class VectorHead:
             return laplace_vectors(
                 summary, clip_norm=_CLIP_NORM, epsilon=self.epsilon, source=source
             )
-        return randomize_directions(to_sphere(summary), self.privunit, source=source)
+        noisy = randomize_directions(to_sphere(summary), self.privunit, source=source)
+        # Half a billion float64 values share a float32: last bits tell nothing about the input.
+        return noisy.astype(np.float32).astype(np.float64)
 
     def check_values(self, values: NDArray[Any]) -> None:
         """Refuse vectors that this head cannot have released."""

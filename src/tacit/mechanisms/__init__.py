@@ -1,7 +1,8 @@
 """The randomizers that families build releases from, each with its guarantee in its docstring.
 
 NumPy and the standard library only, because devices carry this package. Symbol mechanisms work in
-integers and are exact; vector mechanisms are continuous and assume idealised real arithmetic.
+integers and are exact, and so is Laplace noise on vectors; PrivUnitG is continuous and assumes
+idealised real arithmetic.
 Proofs: docs/guarantees.md.
 """
 

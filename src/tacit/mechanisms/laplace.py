@@ -1,18 +1,27 @@
-"""Laplace noise on vectors of bounded L1 norm; the sensitivity is derived, never asked for."""
+"""Laplace noise on vectors of bounded L1 norm; the sensitivity is derived, never asked for.
+
+Clipped values are cut to a grid and noised in whole numbers. A float64 sum of a value and Laplace
+noise would give the value away by its last bits (Mironov, CCS 2012): of the sums that one value can
+produce, nine in ten cannot come from another.
+"""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError, check_epsilon
-from tacit.noise import NoiseSource, laplace
+from tacit.noise import NoiseSource, discrete_laplace
 
 Floats = NDArray[np.float64]
 
 _SLACK = 1.0 - 2.0**-40  # more than the rounding of a sum of any length used here
+_GRID = 2**20  # steps per clip norm: far below any noise that protects
+_WHOLE = 2**20  # a scale beyond is rounded up to a whole number of steps, by less than a millionth
+_LARGEST_SCALE = 2**50  # beyond, the sampler would leave 64 bits
 
 
 def clip_l1(vectors: Floats, *, clip_norm: float) -> Floats:
@@ -39,12 +48,26 @@ def laplace_vectors(
 ) -> Floats:
     """Clip every row to L1 norm `clip_norm` and add Laplace noise of scale 2 clip_norm / epsilon.
 
-    Guarantee: each released row is `epsilon`-LDP (pure) when its input row is replaced: two
-    clipped rows differ by at most 2 clip_norm in L1 norm.
-    Assumes: idealised real arithmetic; `source` is uniform, independent and secret.
+    Guarantee: each released row is `epsilon`-LDP (pure) when its input row is replaced, exactly:
+    in steps of clip_norm / 2**20, cut towards zero, two clipped rows are integers that differ by at
+    most 2 * 2**20 in L1 norm, and the noise is an exact discrete Laplace of that over epsilon.
+    Assumes: `source` is uniform, independent and secret.
     Composes: T releases about one unit cost T * epsilon.
-    Not covered: floating-point side channels, the number of rows, and when they are sent.
+    Not covered: the number of rows, and when they are sent.
     """
-    scale = 2.0 * clip_norm / check_epsilon(epsilon)
-    clipped = clip_l1(vectors, clip_norm=clip_norm)
-    return clipped + laplace(clipped.shape, scale=scale, source=source)
+    scale = _scale_in_steps(epsilon)
+    steps = np.trunc(clip_l1(vectors, clip_norm=clip_norm) * (_GRID / clip_norm)).astype(np.int64)
+    if np.abs(steps).sum(axis=1).max(initial=0) > _GRID:
+        raise TacitError(f"a row has L1 norm above {clip_norm:g} after clipping; report this.")
+    noisy = steps + discrete_laplace(steps.shape, scale=scale, source=source)
+    return np.asarray(noisy * (clip_norm / _GRID))
+
+
+def _scale_in_steps(epsilon: float) -> Fraction:
+    scale = Fraction(2 * _GRID) / Fraction(check_epsilon(epsilon))
+    if scale > _LARGEST_SCALE:
+        raise TacitError(
+            f"epsilon = {epsilon:g} is too small for exact Laplace noise; use at least "
+            f"{2 * _GRID / _LARGEST_SCALE:.2g}."
+        )
+    return scale if scale <= _WHOLE else Fraction(math.ceil(scale))
