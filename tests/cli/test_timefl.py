@@ -60,6 +60,7 @@ def test_checkpoint_and_resume(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     again = tacit(capsys, *BASE, *options, "--resume").json
     assert again["guarantee"]["epsilon"] == first["guarantee"]["epsilon"]
     assert again["accuracy"] == first["accuracy"]
+    assert_refused(tacit(capsys, *BASE, *options, "--resume", "--seed", 1), "dealt")
 
 
 @pytest.mark.parametrize(

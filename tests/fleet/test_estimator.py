@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,18 @@ def test_a_client_per_series_can_be_given(mechanism: str) -> None:
     assert classifier.client_epsilon_.shape == (20,)
     with pytest.raises(TacitError, match="each of the 60 series"):
         classifier.fit(X, y, client=client[:-1])
+
+
+def test_a_resumption_without_a_seed_needs_the_owners(tmp_path: Path) -> None:
+    X, y = toy_problem(n_series=40)
+    options: dict[str, Any] = {"n_rounds": 2, "n_kernels": 20, "n_clients": 20}
+    file = tmp_path / "run.npz"
+    DPTimeFLClassifier(**options, checkpoint=file).fit(X, y, client=np.arange(40) % 20)
+    resumed = DPTimeFLClassifier(**options, checkpoint=file, resume=True)
+    resumed.fit(X, y, client=np.arange(40) % 20)
+    assert len(resumed.history_) == 2
+    with pytest.raises(TacitError, match="dealt to clients in another way"):
+        DPTimeFLClassifier(**options, checkpoint=file, resume=True).fit(X, y)
 
 
 def test_published_mode_never_carries_an_epsilon() -> None:

@@ -256,6 +256,73 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path: Path) -> None:
         run(checkpoint=tmp_path / "none.npz", resume=True)
 
 
+def test_a_resumed_run_keeps_the_turns_of_its_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four of forty clients per round, ten rounds, a death after each: one report per client."""
+    reports = np.zeros(N, dtype=int)
+    directions = simulator.Fleet.directions
+
+    def counted(self: simulator.Fleet, members: np.ndarray, *rest: object) -> object:
+        reports[members] += 1
+        return directions(self, members, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(simulator.Fleet, "directions", counted)
+    options = {"clients_per_round": 4, "plan": {"clients_per_round": 4, "n_rounds": 10}}
+    for number in range(10):  # every process draws another order
+        try:
+            result = run(
+                "privunit",
+                seed=number,
+                checkpoint=tmp_path / "run.npz",
+                resume=number > 0,
+                progress=_die_after(number + 1) if number < 9 else simulator.silent,
+                **dict(options),
+            )
+        except _Death:
+            continue
+    assert result.plan.client_rounds == 1
+    assert reports.tolist() == [1] * N
+    assert result.guarantee.epsilon <= 20.0
+
+
+def test_a_resumption_with_other_local_epsilons_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    with pytest.raises(_Death):
+        run("privunit", local_epsilon=[0.8] * N, checkpoint=file, progress=_die_after(11))
+    for other in ([0.1] * N, [0.8] * (N - 1) + [0.7], None):
+        with pytest.raises(BundleError, match="resume with the same local epsilons"):
+            run("privunit", local_epsilon=other, checkpoint=file, resume=True)
+    resumed = run("privunit", local_epsilon=[0.8] * N, checkpoint=file, resume=True)
+    assert resumed.guarantee.epsilon == run("privunit", local_epsilon=[0.8] * N).guarantee.epsilon
+
+
+def test_a_resumption_with_other_owners_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    run(checkpoint=file)
+    rows, labels = (
+        np.random.default_rng(0).normal(size=(600, plan().n_features)),
+        np.arange(600) % 2,
+    )
+    other = simulator.make_fleet(
+        rows, labels, np.roll(np.arange(600) % N, 1), n_clients=N, n_classes=2
+    )
+    with pytest.raises(BundleError, match="dealt to clients in another way"):
+        simulator.simulate(
+            other, plan(), rng=np.random.default_rng(0), checkpoint=file, resume=True
+        )
+
+
+def test_turns_that_the_plan_does_not_count_on_are_refused() -> None:
+    turns = plan("privunit", clients_per_round=20)
+    with pytest.raises(TacitError, match="12 rounds each and the plan counts on 6"):
+        simulator.simulate(problem()[0], turns, rng=np.random.default_rng(0))
+    with pytest.raises(TacitError, match="clients_per_round must lie"):
+        run(clients_per_round=41)
+    with pytest.raises(TacitError, match="resume needs the checkpoint"):
+        run(resume=True)
+
+
 def test_the_baselines_bound_the_private_run() -> None:
     fleet = problem()[0]
     best = accuracy(train_fedavg(fleet, plan()).average)

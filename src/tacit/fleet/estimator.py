@@ -65,7 +65,8 @@ class DPTimeFLClassifier(_ClientClassifier):
     n_kernels : random kernels among the public features.
     local_epsilon : one local epsilon per client, instead of the calibrated one; sound privunit.
     k : the paper's privacy coefficient, one or one per client; published only.
-    checkpoint : file to save to after every round; `resume` continues from it.
+    checkpoint : file to save to after every round; `resume` continues from it, with the order of
+        clients that it holds, and refuses other series per client or other local epsilons.
     random_state : seed of split, schedule, initial weights and batches; never of noise.
     progress : called with rounds done, rounds in all and epsilon spent so far.
     """

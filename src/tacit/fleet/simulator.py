@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.fleet import distributed, privunit
-from tacit.fleet.checkpoint import Checkpoint, fresh, load_checkpoint, save_checkpoint
+from tacit.fleet.checkpoint import (
+    Checkpoint,
+    Schedule,
+    deal_digest,
+    fresh,
+    resume_checkpoint,
+    save_checkpoint,
+)
 from tacit.fleet.clients import (
     ClientGroup,
     Floats,
@@ -72,10 +79,14 @@ class FleetRun:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Clients with their feature rows, ready for rounds; nothing here leaves a client."""
+    """Clients with their feature rows, ready for rounds; nothing here leaves a client.
+
+    `deal` is the digest of which series belong to which client, for a resumption to compare.
+    """
 
     groups: tuple[ClientGroup, ...]
     n_clients: int
+    deal: str
 
     def directions(self, members: Integers, model: HeadModel, plan: FleetPlan) -> Floats:
         """The directions of these clients, in their order."""
@@ -118,7 +129,8 @@ def make_fleet(
     groups = group_clients(
         rows, labels, client, n_clients=n_clients, n_classes=n_classes, ridge=ridge
     )
-    return Fleet(tuple(groups), n_clients)
+    deal = deal_digest(client, n_clients=n_clients, n_features=rows.shape[1], n_classes=n_classes)
+    return Fleet(tuple(groups), n_clients, deal)
 
 
 def simulate(
@@ -138,16 +150,25 @@ def simulate(
 
     Guarantee: the plan's client-level (epsilon, delta) under replacement; `FleetRun.guarantee`
     accounts the reports really received.
-    Assumes: the public `rng` decides only the order of clients and who drops out.
+    Assumes: the public `rng` decides only the order of clients and who drops out. A resumed run
+    keeps the order of its checkpoint, so that no client's turn comes too often.
     Not covered: `local_epsilon` per client splits a batch: clients of different epsilon have
     different randomizers, so each hides only among those of equal epsilon, and is so accounted.
     """
     if not 0.0 <= dropout < 1.0:
         raise TacitError(f"dropout must lie in [0, 1), got {dropout!r}.")
     per_round = fleet.n_clients if clients_per_round is None else clients_per_round
-    order = rng.permutation(fleet.n_clients)
+    _check_turns(plan, n_clients=fleet.n_clients, per_round=per_round)
     crowds = _crowds(plan, local_epsilon, fleet.n_clients, per_round)
-    state = load_checkpoint(checkpoint, plan) if resume and checkpoint else fresh(plan)
+    # Drawn by a resumed run as well: its dropouts then follow as in a run that was not stopped.
+    drawn = Schedule(
+        order=tuple(int(client) for client in rng.permutation(fleet.n_clients)),
+        clients_per_round=per_round,
+        local_epsilon=None if local_epsilon is None else tuple(float(e) for e in local_epsilon),
+        deal=fleet.deal,
+    )
+    state = _start(plan, drawn, checkpoint, resume=resume)
+    order = np.array(state.schedule.order)
     history: list[RoundRecord] = []
     averages: list[Floats] = []
     for number in range(plan.n_rounds):
@@ -164,6 +185,30 @@ def simulate(
         message = f"epsilon spent {record.epsilon_spent:.3f}" if record.epsilon_spent else ""
         progress(number + 1, plan.n_rounds, message)
     return _finish(state, crowds, history, averages)
+
+
+def _check_turns(plan: FleetPlan, *, n_clients: int, per_round: int) -> None:
+    """Refuse turns that come more often than the plan has calibrated and will account for."""
+    if not 1 <= per_round <= n_clients:
+        raise TacitError(
+            f"clients_per_round must lie in 1..{n_clients}, the number of clients, got {per_round}."
+        )
+    most = -(-plan.n_rounds * per_round // n_clients)
+    if most > plan.client_rounds:
+        raise TacitError(
+            f"{per_round} of {n_clients} clients per round would report in {most} rounds each and "
+            f"the plan counts on {plan.client_rounds}; plan with the same clients_per_round."
+        )
+
+
+def _start(
+    plan: FleetPlan, drawn: Schedule, checkpoint: Path | None, *, resume: bool
+) -> Checkpoint:
+    if not resume:
+        return fresh(plan, drawn)
+    if checkpoint is None:
+        raise TacitError("resume needs the checkpoint of the run to continue; name its file.")
+    return resume_checkpoint(checkpoint, plan, drawn)
 
 
 def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> RoundRecord:
@@ -224,7 +269,7 @@ def _round(
 ) -> tuple[Checkpoint, RoundRecord]:
     """One round, entered in the books before anything of it is drawn."""
     plan = state.plan
-    state = Checkpoint(plan, state.model, (*state.received, max(1, len(reporting))))
+    state = replace(state, received=(*state.received, max(1, len(reporting))))
     if checkpoint:
         save_checkpoint(checkpoint, state)
     try:
@@ -237,7 +282,7 @@ def _round(
         )
     except RoundNotReleased:
         model, released, norm = state.model, False, 0.0
-    state = Checkpoint(plan, model, state.received)
+    state = replace(state, model=model)
     if checkpoint:
         save_checkpoint(checkpoint, state)
     return state, RoundRecord(
