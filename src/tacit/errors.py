@@ -29,10 +29,8 @@ def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
     """Return `epsilon` as a float if it is finite and above 0, else refuse."""
     # Written as "not in range" so that NaN fails too.
     if isinstance(epsilon, bool) or not 0.0 < epsilon < math.inf:
-        raise TacitError(
-            f"{name} must be finite and above 0, got {epsilon!r}; "
-            "give the total privacy budget, for example 1.0."
-        )
+        what = "the total privacy budget, for example 1.0" if "epsilon" in name else "such a number"
+        raise TacitError(f"{name} must be finite and above 0, got {epsilon!r}; give {what}.")
     return float(epsilon)
 
 

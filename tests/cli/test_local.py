@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command import assert_refused, tacit
@@ -137,8 +138,45 @@ def test_serve_hands_the_model_to_the_service(
     import tacit.local.service as service
 
     seen = {}
-    monkeypatch.setattr(service, "serve", lambda model, **where: seen.update(where, model=model))
-    found = tacit(capsys, "serve", bundle, "--port", 9123, "--json")
+    monkeypatch.setattr(service, "serve", lambda *given: seen.update(enumerate(given)))
+    found = tacit(capsys, "serve", bundle, "--port", 0, "--json")
     assert found.json["guarantee"]["epsilon"] == 2.0
-    assert (seen["host"], seen["port"]) == ("127.0.0.1", 9123)
-    assert seen["model"].identity == local.load_bundle(bundle).identity
+    model, listening = seen[0], seen[1]
+    assert model.identity == local.load_bundle(bundle).identity
+    assert (found.json["host"], found.json["port"]) == listening.getsockname()
+    again = tacit(capsys, "serve", bundle, "--port", found.json["port"], "--json")
+    listening.close()
+    assert_refused(again, "cannot listen", str(found.json["port"]), "--port")
+
+
+def test_no_bundle_is_overwritten(capsys: Capture, bundle: Path) -> None:
+    before = (bundle / "model.tacit").read_bytes()
+    again = tacit(capsys, "train", "softshape", *QUICK, "--out", bundle)
+    assert_refused(again, "holds a bundle", "choose another folder")
+    assert (bundle / "model.tacit").read_bytes() == before
+
+
+def test_a_file_without_labels_is_released_whole(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    from local_problems import italy
+
+    X = italy().X_test[:7, 0]
+    np.savez(tmp_path / "today.npz", X=X)
+    np.savetxt(tmp_path / "today.csv", X, delimiter=",")
+    for number, name in enumerate(("today.npz", "today.csv")):
+        command = ("release", bundle, "--data", tmp_path / name)
+        found = tacit(capsys, *command, "--out", tmp_path / f"{number}.json", "--json")
+        assert found.json["count"] == 7
+        parts = tacit(capsys, *command, "--out", tmp_path / "x.json", "--part", "test")
+        assert_refused(parts, "has no test part", "leave --part out")
+
+
+def test_an_empty_file_becomes_a_ledger_with_a_budget(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "device.db"
+    ledger.touch()
+    command = ("release", bundle, "--data", "ItalyPowerDemand", "--ledger", ledger, "--out")
+    assert tacit(capsys, *command, tmp_path / "1.json").code == 0
+    assert_refused(tacit(capsys, *command, tmp_path / "2.json"), "above the budget of 2.0")

@@ -36,6 +36,12 @@ def test_embedded_sets_load_offline_with_the_published_shapes(name: str) -> None
     assert set(data.y_train.tolist()) == set(data.classes)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_cell(tmp_path: Path) -> None:
+    for name, header in (("a.csv", "label,t0,t1,t2\n"), ("b.csv", ""), ("c.txt", "")):
+        (tmp_path / name).write_text("\ufeff" + header + ROWS, encoding="utf-8")
+        assert load_dataset(tmp_path / name).classes == ("a", "b")
+
+
 ROWS = "a,1,2,3\nb,4,5,6\na,1,2,4\nb,4,5,7\na,0,2,3\nb,4,4,6\n"
 
 

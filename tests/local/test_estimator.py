@@ -158,6 +158,27 @@ def test_sound_guarantees_are_local_totals_per_series() -> None:
         assert idealised == (release == "vector" and head.mechanism == "privunit")
 
 
+def test_labels_keep_their_type_through_a_file(tmp_path: Path) -> None:
+    X, y = toy_problem()
+    for number, labels in enumerate((y == y[0], np.where(y == y[0], 3, -1), y.astype(str))):
+        classifier = DPSoftShapeClassifier(40.0, encoder="kernels", random_state=0)
+        classifier.fit(X, labels).save(tmp_path / str(number))
+        loaded = DPSoftShapeClassifier.load(tmp_path / str(number))
+        assert loaded.classes_.dtype.kind == labels.dtype.kind
+        assert np.array_equal(loaded.classes_, classifier.classes_)
+
+
+def test_a_folder_holds_the_classifier_that_was_saved_last(tmp_path: Path) -> None:
+    X, y = toy_problem()
+    published = DPSoftShapeClassifier(
+        1.0, mode="published", config=SoftShapeConfig(steps=3), random_state=0
+    ).fit(X, y)
+    sound = DPSoftShapeClassifier(2.0, encoder="kernels", random_state=0).fit(X, y)
+    for saved in (published, sound, published):
+        saved.save(tmp_path)
+        assert DPSoftShapeClassifier.load(tmp_path).guarantee_ == saved.guarantee_
+
+
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_bad_epsilon_is_refused(epsilon: float) -> None:
     X, y = toy_problem()

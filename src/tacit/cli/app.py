@@ -57,6 +57,7 @@ app.add_typer(arena.app, name="arena")
 # the same base classes in both.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _CommandError: Any = typer.BadParameter.__mro__[2]
+_INTERRUPTED = 130
 
 
 def _show_version(wanted: bool) -> None:
@@ -94,11 +95,16 @@ def run(arguments: Sequence[str]) -> int:
     except _CommandError as error:
         return _refuse(error.format_message())
     except (typer.Abort, KeyboardInterrupt):
-        return _refuse("interrupted; nothing after the last checkpoint was kept.", code=130)
+        code = _INTERRUPTED
     except BrokenPipeError:
         return 0
     except TacitError as error:
         return _refuse(str(error), cause=error.__cause__ if verbose else None)
+    except OSError as error:
+        place = error.filename2 or error.filename or "a file or port"
+        return _refuse(f"cannot use {place}: {error.strerror or error}; choose another.")
+    if code == _INTERRUPTED:  # some versions of Typer return it, others raise
+        return _refuse("interrupted; nothing after the last checkpoint was kept.", code=code)
     return code if isinstance(code, int) else 0
 
 

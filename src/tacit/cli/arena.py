@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.common import JsonFlag, emit, new_app, progress_bar
+from tacit.cli.common import JsonFlag, check_new_folder, emit, new_app, progress_bar
 from tacit.errors import TacitError
 
 app = new_app("The comparison: run a suite of tasks, and write the page about it.")
@@ -38,6 +38,7 @@ def run_command(
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
     from tacit.arena.suites import Choice, suite_tasks
+    from tacit.data import load_dataset
     from tacit.errors import check_at_least
 
     seeds = None if runs is None else range(check_at_least(runs, 1, name="runs"))
@@ -46,9 +47,12 @@ def run_command(
     tasks = suite_tasks(suite, choice)
     check_at_least(workers, 1, name="workers")
     check_engine(engine)
+    check_new_folder(out)
     store = Store(out)
     if store.path.exists() and not resume:
         raise TacitError(f"{store.path} exists; go on with --resume, or choose another folder.")
+    for name in dict.fromkeys(task.data for task in store.remaining(tasks)):
+        load_dataset(name)  # what cannot be had is said now, not by one failed task after another
     with progress_bar(suite) as report:
         tally = run_suite(
             tasks, store, workers=workers, engine=engine, address=address, progress=report

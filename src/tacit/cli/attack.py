@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.common import JsonFlag, SeedOption, emit, new_app, print_table, progress_bar
+from tacit.cli.common import (
+    JsonFlag,
+    SeedOption,
+    check_new_file,
+    emit,
+    new_app,
+    print_table,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from tacit.audit.attacks import AttackResult
@@ -34,6 +42,7 @@ def pidp_command(
     """
     from tacit.audit.attacks.pidp import attack_pidp
 
+    check_new_file(out)
     with progress_bar("Pi_DP") as report:
         result = attack_pidp(data=data, length=length, runs=runs, seed=seed, progress=report)
     _finish(result, out=out, as_json=as_json)
@@ -57,6 +66,7 @@ def softshape_command(
     """
     from tacit.audit.attacks.softshape import attack_softshape
 
+    check_new_file(out)
     with progress_bar("DP-SoftShape") as report:
         result = attack_softshape(
             data=data,
@@ -88,6 +98,7 @@ def timefl_command(
     """
     from tacit.audit.attacks.timefl import attack_timefl
 
+    check_new_file(out)
     with progress_bar("DP-TimeFL") as report:
         result = attack_timefl(
             data=data,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +35,10 @@ SeedOption = Annotated[
 DataOption = Annotated[
     str,
     typer.Option("--data", help="Data set name (see 'tacit data list') or path of a file."),
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option("--label", help="Label column of a .csv or .parquet file: a name, first or last."),
 ]
 
 
@@ -81,14 +88,43 @@ def print_table(
 ) -> None:
     """A table on standard output; without `columns` it is a list of names and values."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, show_header=bool(columns), title_justify="left")
+    # Names of subjects and files may hold brackets, which Rich would read as its markup.
+    table = Table(
+        title=None if title is None else escape(title),
+        show_header=bool(columns),
+        title_justify="left",
+    )
     for name in columns or [""] * len(rows[0] if rows else ()):
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(escape(str(cell)) for cell in row))
     Console().print(table)
+
+
+def check_new_file(path: Path | None) -> None:
+    """Refuse a place where no file can be written, before the work whose result goes there."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise TacitError(f"{path} is a folder; give the name of a file in it.")
+    _check_folder(path.parent)
+
+
+def check_new_folder(path: Path | None) -> None:
+    """Refuse a place where no folder can be made, before the work whose result goes there."""
+    if path is not None:
+        _check_folder(path)
+
+
+def _check_folder(folder: Path) -> None:
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise TacitError(f"{nearest} is a file, so {folder} cannot be a folder; choose another.")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise TacitError(f"{nearest} may not be written to; choose another folder.")
 
 
 def _short(value: Any) -> str:
@@ -100,6 +136,7 @@ def _short(value: Any) -> str:
 @contextmanager
 def progress_bar(description: str) -> Iterator[Progress]:
     """A live bar on standard error; yields the callable that long work reports to."""
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
@@ -114,6 +151,6 @@ def progress_bar(description: str) -> Iterator[Progress]:
         task = bar.add_task(description, total=None, message="")
 
         def report(done: int, total: int, message: str) -> None:
-            bar.update(task, completed=done, total=total, message=message)
+            bar.update(task, completed=done, total=total, message=escape(message))
 
         yield report

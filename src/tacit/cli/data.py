@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.common import JsonFlag, emit, new_app, print_table, progress_bar
+from tacit.cli.common import JsonFlag, LabelOption, emit, new_app, print_table, progress_bar
 
 app = new_app("Data sets: those at hand, and what is in one of them.")
 
@@ -36,10 +36,7 @@ def list_command(as_json: JsonFlag = False) -> None:
 @app.command("show")
 def show_command(
     name: Annotated[str, typer.Argument(help="Name of a data set, or path of a file or folder.")],
-    label: Annotated[
-        str | None,
-        typer.Option(help="Label column of a .csv or .parquet file: a name, first or last."),
-    ] = None,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show shapes, classes and counts of one data set.

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.common import JsonFlag, SeedOption, emit, print_table, progress_bar
+from tacit.cli.common import (
+    JsonFlag,
+    SeedOption,
+    check_new_folder,
+    emit,
+    print_table,
+    progress_bar,
+)
 from tacit.progress import Progress
 
 
@@ -22,6 +29,7 @@ def demo(
     """
     from tacit.report.demo import run_demo
 
+    check_new_folder(out)
     with progress_bar("demo") as report:
 
         def for_family(name: str) -> Progress:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, print_table, progress_bar
+from tacit.cli.common import (
+    DataOption,
+    JsonFlag,
+    LabelOption,
+    SeedOption,
+    check_new_file,
+    emit,
+    print_table,
+    progress_bar,
+)
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -59,6 +68,7 @@ def train_fedst(
         Path | None, typer.Option("--page", help="Write an HTML page that explains one series.")
     ] = None,
     seed: SeedOption = 0,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Train FedST: every owner a process of its own, mutual TLS, nothing opened but the list shown.
@@ -70,7 +80,8 @@ def train_fedst(
     from tacit.data import load_dataset
     from tacit.silo.estimator import FedSTClassifier
 
-    dataset = load_dataset(data)
+    check_new_file(page)
+    dataset = load_dataset(data, label=label)
     if dataset.X_train.shape[1] != 1:
         raise TacitError(
             f"fedst takes series of one channel, {dataset.name} has {dataset.X_train.shape[1]}; "

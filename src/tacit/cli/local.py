@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, progress_bar
+from tacit.cli.common import (
+    DataOption,
+    JsonFlag,
+    LabelOption,
+    SeedOption,
+    check_new_file,
+    check_new_folder,
+    emit,
+    progress_bar,
+)
 from tacit.errors import TacitError, check_epsilon
 
 if TYPE_CHECKING:
@@ -51,6 +60,7 @@ def train_softshape(
     page: Annotated[
         Path | None, typer.Option("--page", help="HTML file with pictures of the result.")
     ] = None,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Train a classifier of locally private releases and measure it on the test part.
@@ -61,7 +71,9 @@ def train_softshape(
     from tacit.local.estimator import DPSoftShapeClassifier
 
     check_epsilon(epsilon, name="--epsilon")
-    dataset = load_dataset(data)
+    check_new_file(page)
+    _check_new_bundle(out)
+    dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:
         classifier = DPSoftShapeClassifier(
             epsilon,
@@ -101,6 +113,19 @@ def train_softshape(
     emit(result, as_json=as_json)
 
 
+def _check_new_bundle(folder: Path | None) -> None:
+    """Releases can only be classified by the bundle that made them: none is overwritten."""
+    from tacit.local.estimator import MODEL_FILE, PUBLISHED_FILE
+
+    check_new_folder(folder)
+    for name in (MODEL_FILE, PUBLISHED_FILE):
+        if folder is not None and (folder / name).exists():
+            raise TacitError(
+                f"{folder} holds a bundle, whose releases nothing else can classify; choose "
+                "another folder, or remove it first."
+            )
+
+
 def _shares(text: str) -> dict[str, float]:
     """Label -> share from `1=0.9,2=0.1`; a label may hold any character but a comma."""
     try:
@@ -128,27 +153,28 @@ def release_command(
         typer.Option("--per-series", help="Budget of one series in a ledger that is made now."),
     ] = None,
     part: Annotated[
-        str, typer.Option("--part", help="Which part of the data set: test or train.")
-    ] = "test",
+        str | None,
+        typer.Option("--part", help="Of a data set with two parts: test (default) or train."),
+    ] = None,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Release every series of a data set once, as its devices would, debiting the ledger first.
+    """Release every series of a file once, as its devices would, debiting the ledger first.
+
+    A file needs no labels. Of a data set with a training and a test part it is the test part.
 
     Example: `tacit release gunpoint --data GunPoint --out releases.json --ledger device.db`
     """
-    from tacit.data import load_dataset
+    from tacit.data import load_series
     from tacit.ledger import Ledger
     from tacit.local.device import Device
 
-    if part not in ("test", "train"):
-        raise TacitError(f"--part must be test or train, got {part!r}.")
     if out.exists():
         raise TacitError(f"{out} exists and releases cannot be made again; choose another file.")
     if not out.parent.is_dir():
         raise TacitError(f"the folder {out.parent} does not exist; nothing was released.")
     device = Device(load_bundle(bundle))
-    dataset = load_dataset(data)
-    series = dataset.X_test if part == "test" else dataset.X_train
+    series = load_series(data, part=part, label=label)
     if ledger is None:
         made, spent = device.release(series), None
     else:
@@ -208,11 +234,13 @@ def serve_command(
 
     Example: `tacit serve gunpoint --port 8765`
     """
-    from tacit.local.service import serve
+    from tacit.local.service import bound_socket, serve
 
     model = load_bundle(bundle)
-    emit({"host": host, "port": port, "guarantee": model.guarantee}, as_json=as_json)
-    serve(model, host=host, port=port)
+    listening = bound_socket(host, port)
+    taken = listening.getsockname()[1]
+    emit({"host": host, "port": taken, "guarantee": model.guarantee}, as_json=as_json)
+    serve(model, listening)
 
 
 def load_bundle(path: Path) -> LocalModel:

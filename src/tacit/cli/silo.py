@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.common import JsonFlag, emit, new_app, progress_bar
+from tacit.cli.common import (
+    JsonFlag,
+    LabelOption,
+    check_new_folder,
+    emit,
+    new_app,
+    progress_bar,
+)
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -107,6 +114,7 @@ def party_command(
         str | None,
         typer.Option(help="Agree to run this module:function, if the plan names no built-in one."),
     ] = None,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Run one party on its own machine with its own data, until all parties are done.
@@ -125,10 +133,11 @@ def party_command(
     settings = load_config(config)
     if out is not None:
         settings = replace(settings, out=out.resolve())
+    check_new_folder(settings.out)
     with progress_bar(f"party {settings.name}") as progress:
         outcome = take_part(
             settings,
-            _own_data(data or settings.data),
+            _own_data(data or settings.data, label),
             progress=progress,
             cache=default_cache(),
             program=program,
@@ -147,14 +156,14 @@ def party_command(
     emit(result, as_json=as_json)
 
 
-def _own_data(path: Path | None) -> OwnData | TacitError:
+def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
     """The data, or what is wrong with them: the others must hear that this party cannot come."""
     from tacit.silo.party import read_data
 
     if path is None:
         raise TacitError("this party has no data; give --data FILE or 'data' in party.toml.")
     try:
-        return read_data(path)
+        return read_data(path, label=label)
     except TacitError as error:
         return error
 
@@ -163,22 +172,26 @@ def _own_data(path: Path | None) -> OwnData | TacitError:
 def classify_command(
     folder: Annotated[Path, typer.Argument(help="The initiator's output folder.")],
     own: Annotated[Path, typer.Option(help="The initiator's own series of that run.")],
-    data: Annotated[Path, typer.Option(help="New series, with labels to compare with.")],
+    data: Annotated[Path, typer.Option(help="New series; labels, if any, are compared with.")],
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Classify new series with the model that the initiator got; nothing leaves this machine.
 
     Example: tacit silo classify federation/north/out --own north.npz --data new.npz
     """
-    from tacit.silo.party import read_data
+    from tacit.data.formats import read_series
     from tacit.silo.receipts import read_receipt
     from tacit.silo.use import classify
 
-    new = read_data(data)
-    labels = classify(folder, own=read_data(own).X, X=new.X)
+    for file in (own, data):
+        if not file.is_file():
+            raise TacitError(f"there is no data file {file}; check the path.")
+    X, truth = read_series(data, label=label)
+    labels = classify(folder, own=read_series(own, label=label)[0], X=X)
     result = {
         "labels": labels.tolist(),
-        "accuracy": float((labels == new.labels).mean()),
+        "accuracy": None if truth is None else float((labels == truth).mean()),
         "guarantee": read_receipt(folder).guarantee.to_dict(),
     }
     emit(result, as_json=as_json)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, progress_bar
+from tacit.cli.common import (
+    DataOption,
+    JsonFlag,
+    LabelOption,
+    SeedOption,
+    check_new_file,
+    emit,
+    progress_bar,
+)
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -63,6 +71,7 @@ def train_timefl(
         Path | None, typer.Option("--report", help="Also write an HTML page with pictures here.")
     ] = None,
     seed: SeedOption = 0,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Train a classifier over many clients and test it on series that no client holds.
@@ -74,6 +83,8 @@ def train_timefl(
     _check_choice("split", split)
     if resume and checkpoint is None:
         raise TacitError("--resume needs --checkpoint FILE, the file of the run to continue.")
+    check_new_file(report)
+    check_new_file(checkpoint)
     from tacit.data import load_dataset
     from tacit.fleet.experiment import FleetTask, run_task
 
@@ -94,7 +105,7 @@ def train_timefl(
         curves=report is not None,
     )
     with progress_bar("training") as bar:
-        result = run_task(load_dataset(data), task, progress=bar)
+        result = run_task(load_dataset(data, label=label), task, progress=bar)
     if report is not None:
         from tacit.report.fleet import write_run_page
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.data.dataset import Dataset
-from tacit.data.load import list_datasets, load_dataset
+from tacit.data.load import list_datasets, load_dataset, load_series
 from tacit.data.partition import split_clients, split_parties
 from tacit.data.validate import as_cube, as_labels
 
@@ -13,6 +13,7 @@ __all__ = [
     "as_labels",
     "list_datasets",
     "load_dataset",
+    "load_series",
     "split_clients",
     "split_parties",
 ]

@@ -16,11 +16,28 @@ from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
 
 Table = tuple[Cube, Labels]
+MaybeTable = tuple[Cube, Labels | None]
 LABEL_NAMES = ("label", "class", "target", "y")
+# What pandas calls the row numbers that it writes unless told not to.
+_ROW_NUMBERS = re.compile(r"|unnamed: \d+|__index_level_\d+__", re.IGNORECASE)
 
 
 def read_table(path: Path, *, label: str | None = None) -> Table:
     """Series and labels of one file, by its ending; `label` is a column name, first or last."""
+    X, labels = read_series(path, label=label)
+    if labels is None:
+        raise TacitError(
+            f"{path.name} holds X without y; add the labels as y, or name its arrays X_train, "
+            "y_train, X_test and y_test."
+            if path.suffix.lower() == ".npz"
+            else f"{path.name} does not say which column is the label; pass --label with a column "
+            "name, first or last, or name the column 'label'."
+        )
+    return X, labels
+
+
+def read_series(path: Path, *, label: str | None = None) -> MaybeTable:
+    """Series of one file, and their labels if it has any."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise TacitError(
@@ -31,7 +48,7 @@ def read_table(path: Path, *, label: str | None = None) -> Table:
     return reader(path, label)
 
 
-def _read_ts(path: Path, label: str | None) -> Table:
+def _read_ts(path: Path, label: str | None) -> MaybeTable:
     # The library stops at odd places with odd errors; any of them means the file is malformed.
     from aeon.datasets import load_from_ts_file
 
@@ -46,7 +63,7 @@ def _read_ts(path: Path, label: str | None) -> Table:
     return cube, as_labels(y, n_series=len(cube), where=path.name)
 
 
-def _read_ucr(path: Path, label: str | None) -> Table:
+def _read_ucr(path: Path, label: str | None) -> MaybeTable:
     rows = [
         [cell for cell in re.split(r"[\s,]+", line.strip()) if cell]
         for line in _lines(path)
@@ -55,7 +72,7 @@ def _read_ucr(path: Path, label: str | None) -> Table:
     return _from_rows(path, rows, label_column=0 if label in (None, "first") else -1)
 
 
-def _read_csv(path: Path, label: str | None) -> Table:
+def _read_csv(path: Path, label: str | None) -> MaybeTable:
     rows = [row for row in csv.reader(_lines(path)) if any(cell.strip() for cell in row)]
     if not rows:
         raise TacitError(f"{path.name} is empty; give one series a row.")
@@ -67,14 +84,16 @@ def _read_csv(path: Path, label: str | None) -> Table:
     return _from_rows(path, body, label_column=column)
 
 
-def _read_npz(path: Path, label: str | None) -> Table:
+def _read_npz(path: Path, label: str | None) -> MaybeTable:
     arrays = open_npz(path)
-    if "X" not in arrays or "y" not in arrays:
+    if "X" not in arrays:
         raise TacitError(
             f"{path.name} holds {sorted(arrays)}; name its arrays X and y, or X_train, y_train, "
             "X_test and y_test."
         )
     cube = as_cube(arrays["X"], where=path.name)
+    if "y" not in arrays:
+        return cube, None
     return cube, as_labels(arrays["y"], n_series=len(cube), where=path.name)
 
 
@@ -92,7 +111,7 @@ def open_npz(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _read_parquet(path: Path, label: str | None) -> Table:
+def _read_parquet(path: Path, label: str | None) -> MaybeTable:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -114,14 +133,15 @@ def _read_parquet(path: Path, label: str | None) -> Table:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        # Excel marks its text files with a byte order mark, which is no part of the first cell.
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise TacitError(
             f"{path.name} is not text in UTF-8 ({error.reason}); save it as text."
         ) from error
 
 
-def _from_rows(path: Path, rows: list[list[str]], *, label_column: int) -> Table:
+def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -> MaybeTable:
     """Rows are counted as series everywhere: from 1, a header left out."""
     values: list[list[float]] = []
     labels: list[str] = []
@@ -129,18 +149,22 @@ def _from_rows(path: Path, rows: list[list[str]], *, label_column: int) -> Table
         raise TacitError(f"{path.name} is empty; give one series a row.")
     for line, row in enumerate(rows, start=1):
         cells = list(row)
-        labels.append(cells.pop(label_column))
+        if len(cells) != len(rows[0]):
+            n_labels = 0 if label_column is None else 1
+            raise TacitError(
+                f"{path.name} row {line} has {len(cells) - n_labels} values but the first series "
+                f"has {len(rows[0]) - n_labels}; cut, pad or resample the series to one length."
+            )
+        if label_column is not None:
+            labels.append(cells.pop(label_column))
         if not cells:
             raise TacitError(
                 f"{path.name} row {line} has a label and a series of length 0; add its values."
             )
         values.append([_number(path, line, step, cell) for step, cell in enumerate(cells, 1)])
-        if len(cells) != len(values[0]):
-            raise TacitError(
-                f"{path.name} row {line} has {len(cells)} values but the first series has "
-                f"{len(values[0])}; cut, pad or resample the series to one length."
-            )
     cube = as_cube(np.array(values), where=path.name)
+    if label_column is None:
+        return cube, None
     return cube, as_labels(labels, n_series=len(cube), where=path.name)
 
 
@@ -168,8 +192,17 @@ def _is_header(rows: list[list[str]]) -> bool:
     return sum(not _is_number(cell) for cell in rows[0]) >= min(2, len(rows[0]))
 
 
-def _label_column(path: Path, header: list[str] | None, row: list[str], label: str | None) -> int:
+def _label_column(
+    path: Path, header: list[str] | None, row: list[str], label: str | None
+) -> int | None:
+    """Where the label stands; None if nothing tells one from the values."""
     names = [name.strip() for name in header] if header else []
+    for number, name in enumerate(names, start=1):
+        if _ROW_NUMBERS.fullmatch(name):
+            raise TacitError(
+                f"{path.name} column {number} is named {name!r}, which looks like row numbers and "
+                "would be read as a value; write the table without its index."
+            )
     if label is not None:
         if label in names:
             return names.index(label)
@@ -182,15 +215,10 @@ def _label_column(path: Path, header: list[str] | None, row: list[str], label: s
         if name.lower() in LABEL_NAMES:
             return position
     texts = [position for position in (0, len(row) - 1) if not _is_number(row[position])]
-    if len(texts) == 1:
-        return texts[0]
-    raise TacitError(
-        f"{path.name} does not say which column is the label; pass --label with a column name, "
-        "first or last."
-    )
+    return texts[0] if len(texts) == 1 else None
 
 
-READERS: dict[str, Callable[[Path, str | None], Table]] = {
+READERS: dict[str, Callable[[Path, str | None], MaybeTable]] = {
     ".ts": _read_ts,
     ".tsv": _read_ucr,
     ".txt": _read_ucr,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.dataset import Dataset
-from tacit.data.formats import READERS, open_npz, read_table
+from tacit.data.dataset import Cube, Dataset
+from tacit.data.formats import READERS, open_npz, read_series, read_table
 from tacit.data.validate import as_cube, as_labels, check_classes
 from tacit.errors import TacitError
 
@@ -43,6 +43,30 @@ def load_dataset(name_or_path: str | os.PathLike[str], *, label: str | None = No
     if text in EMBEDDED:
         return _load_path(_embedded_root() / text, label)
     return _download(text)
+
+
+def load_series(
+    name_or_path: str | os.PathLike[str], *, part: str | None = None, label: str | None = None
+) -> Cube:
+    """Series to release: those of one part of a data set, or all of a file that has no parts.
+
+    A device has neither labels nor a training part, so a lone file needs none and is not split.
+    """
+    if part not in (None, "test", "train"):
+        raise TacitError(f"--part must be test or train, got {part!r}.")
+    path = Path(name_or_path).expanduser()
+    if path.is_file() and not _has_parts(path):
+        if part is not None:
+            raise TacitError(f"{path.name} has no {part} part; leave --part out to take it whole.")
+        return read_series(path, label=label)[0]
+    dataset = load_dataset(name_or_path, label=label)
+    return dataset.X_train if part == "train" else dataset.X_test
+
+
+def _has_parts(path: Path) -> bool:
+    if path.suffix.lower() == ".npz" and "X_train" in open_npz(path):
+        return True
+    return _twin(path) is not None
 
 
 def data_roots() -> list[Path]:

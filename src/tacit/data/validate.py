@@ -61,7 +61,7 @@ def _stack(series: Sequence[Any], where: str) -> Any:
 
 def _refuse_bad_values(cube: Cube, where: str) -> None:
     # Extremes of anything with a NaN are NaN; two passes without a copy settle the usual case.
-    if -HUGE <= cube.min() and cube.max() <= HUGE:
+    if cube.min() >= -HUGE and cube.max() <= HUGE:
         return
     bad = ~np.isfinite(cube)
     if bad.any():

@@ -18,6 +18,7 @@ from tacit.fleet.simulator import FleetRun, make_fleet, simulate
 from tacit.guarantee import Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
+from tacit.seeds import generator
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ class DPTimeFLClassifier(_ClientClassifier):
         X = as_cube(X)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         owners = self._dealt(y, rng) if client is None else _numbered(client, len(X))
         labels = np.searchsorted(self.classes_, y).astype(np.int64)
         if self.mode == "sound":

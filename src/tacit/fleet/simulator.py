@@ -205,6 +205,11 @@ def _start(
     plan: FleetPlan, drawn: Schedule, checkpoint: Path | None, *, resume: bool
 ) -> Checkpoint:
     if not resume:
+        if checkpoint is not None and checkpoint.exists():
+            raise TacitError(
+                f"{checkpoint} exists, and what a run has spent is in its checkpoint; go on with "
+                "--resume, or choose another file."
+            )
         return fresh(plan, drawn)
     if checkpoint is None:
         raise TacitError("resume needs the checkpoint of the run to continue; name its file.")

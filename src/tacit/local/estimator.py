@@ -29,6 +29,7 @@ from tacit.local.shapes import Allocation, ShapesHead, fit_shapes
 from tacit.local.vector import fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
+from tacit.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -191,6 +192,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             ) from error
         if self.model_ is not None:
             self.model_.save(folder / MODEL_FILE)
+            (folder / PUBLISHED_FILE).unlink(missing_ok=True)  # of an earlier classifier
         if self.published_ is not None:
             write_bundle(
                 folder / PUBLISHED_FILE,
@@ -202,6 +204,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                     "leakage": self.leakage_,
                 },
             )
+            (folder / MODEL_FILE).unlink(missing_ok=True)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> DPSoftShapeClassifier:
@@ -233,7 +236,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         return loaded
 
     def _restore(self, classes: Sequence[str], kind: str, shape: tuple[int, int]) -> None:
-        self.classes_ = np.array(classes) if kind == "str" else np.array(classes, dtype=kind)
+        self.classes_ = _as_classes(classes, kind)
         self.n_classes_ = len(classes)
         self._class_dictionary = {label: code for code, label in enumerate(self.classes_)}
         self.metadata_ = {"n_channels": shape[0], "n_timepoints": shape[1]}
@@ -257,7 +260,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
 
     def _fit_sound(self, X: Floats, codes: NDArray[np.intp]) -> None:
         shares = expected_shares(self.class_shares, self.classes_)
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         report = self.progress or silent
         head: Any
         if self.release == "shapes":
@@ -304,7 +307,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         from tacit.local.leakage import measure_leakage
         from tacit.local.published import train_published
 
-        seed = int(np.random.default_rng(self.random_state).integers(2**31))
+        seed = int(generator(self.random_state).integers(2**31))
         self.published_ = train_published(
             X,
             codes,
@@ -386,4 +389,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
 
 
 def _class_type(classes: NDArray[Any]) -> str:
-    return {"i": "int", "u": "int", "f": "float"}.get(classes.dtype.kind, "str")
+    return {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")
+
+
+def _as_classes(names: Sequence[str], kind: str) -> NDArray[Any]:
+    """Labels of the type that they were trained with, from their texts."""
+    if kind == "bool":
+        return np.array([name == "True" for name in names])
+    return np.array(names) if kind == "str" else np.array(names, dtype=kind)

@@ -37,7 +37,7 @@ class LocalModel:
 
     head: LabelHead | VectorHead | ShapesHead
     classes: tuple[str, ...]
-    class_type: str  # "str", "int" or "float": what the labels were before they became text
+    class_type: str  # "str", "int", "float" or "bool": what the labels were before they became text
     n_channels: int
     n_timepoints: int
     identity: str = ""

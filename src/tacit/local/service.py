@@ -6,6 +6,7 @@ one sentence. The service trusts nobody: releases are checked against the model 
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
@@ -71,11 +72,24 @@ def create_app(model: LocalModel) -> FastAPI:
     return app
 
 
-def serve(model: LocalModel, *, host: str, port: int) -> None:
+def bound_socket(host: str, port: int) -> socket.socket:
+    """The address to listen on, taken before anybody is told about it."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise TacitError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port or "
+            "--host."
+        ) from error
+
+
+def serve(model: LocalModel, listening: socket.socket) -> None:
     """Run the service until it is stopped."""
     import uvicorn
 
-    uvicorn.run(create_app(model), host=host, port=port, log_level="warning")
+    server = uvicorn.Server(uvicorn.Config(create_app(model), log_level="warning"))
+    server.run(sockets=[listening])
 
 
 async def _json(request: Any) -> Any:

@@ -145,7 +145,7 @@ def load_config(path: Path) -> PartyConfig:
     """Read `party.toml`, check it, and join the trusted certificates into one file."""
     try:
         plain = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise TacitError(f"cannot read the configuration {path}: {error}.") from error
     try:
         return _config(plain, path.resolve().parent)

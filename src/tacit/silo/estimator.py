@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, MpcGuarantee, Unprotected
+from tacit.seeds import generator
 from tacit.silo.settings import FEDERATED_SCOPES, Settings
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class FedSTClassifier(_PartyClassifier):
         super().__init__()
 
     def _fit(self, X: Floats, y: NDArray[Any]) -> FedSTClassifier:
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         settings = self._settings(public_seed=int(rng.integers(2**31)))
         private_seed = int(rng.integers(2**31))
         cube = as_cube(X)

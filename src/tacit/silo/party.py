@@ -322,20 +322,22 @@ def take_part(
         return await party.run()
 
     for name in (MODEL, RECEIPT):
-        # Nothing of an earlier run may pass for the result of this one.
-        (config.out / name).unlink(missing_ok=True)
+        # Nothing of an earlier run may pass for the result of this one, nor be lost if this fails.
+        earlier = config.out / name
+        if earlier.exists():
+            earlier.replace(earlier.with_name(f"{name}.previous"))
     outcome = asyncio.run(run())
     write_outcome(config.out, outcome.receipt, outcome.model)
     return outcome
 
 
-def read_data(path: Path) -> OwnData:
+def read_data(path: Path, *, label: str | None = None) -> OwnData:
     """A party's data file in any of the formats that the package reads."""
     from tacit.data.formats import read_table
 
     if not path.is_file():
         raise TacitError(f"there is no data file {path}; give this party's own series.")
-    X, labels = read_table(path)
+    X, labels = read_table(path, label=label)
     return OwnData(X=X, labels=labels)
 
 
