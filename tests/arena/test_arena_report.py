@@ -16,6 +16,7 @@ from tacit.arena.suites import Choice, suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.arena import read_records, write_arena_page
+from tacit.report.arena_tables import budget_name
 from tacit.report.svg import box_plot, line_plot, rank_plot
 
 SETS = ("GunPoint", "Coffee", "BeetleFly", "Herring", "DiatomSizeReduction")
@@ -97,6 +98,26 @@ def test_their_number_stands_beside_ours(folder: Path) -> None:
     ]
     expected = f"<td>rocket</td><td>0.898</td><td>{sum(mine) / len(mine):.3f}</td><td>0.565</td>"
     assert expected in page
+
+
+def test_an_epsilon_without_a_guarantee_is_called_nominal(folder: Path) -> None:
+    page = write_arena_page(folder)["report"].read_text()
+    start = page.index("<h2>DP-SoftShape, Table 2")
+    published = page[start : page.index("<h2>", page.index("<h2>DP-SoftShape, Table 3") + 1)]
+    budgets = re.findall(r"(.{8})epsilon = [\d.]+", published)
+    assert budgets
+    assert set(budgets) == {"nominal "}
+    assert "<h3>softshape-published, nominal epsilon = " in page
+    assert "<h3>softshape-label, epsilon = " in page
+
+
+def test_a_heading_over_mixed_records_says_so() -> None:
+    sound = {"guarantee": {"kind": "dp"}}
+    nominal = {"guarantee": {"kind": "unprotected"}}
+    assert budget_name(None, [nominal]) == "without noise"
+    assert budget_name(0.5, [sound, sound]) == "epsilon = 0.5"
+    assert budget_name(0.5, [nominal]) == "nominal epsilon = 0.5"
+    assert budget_name(0.5, [sound, nominal]) == "epsilon = 0.5 (for some methods only nominal)"
 
 
 def test_uncommitted_results_are_left_out(folder: Path) -> None:

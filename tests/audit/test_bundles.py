@@ -83,6 +83,28 @@ def test_a_published_bundle_is_refuted_at_its_nominal_epsilon(tmp_path: Path) ->
     assert result.lower_bound > 2.0
 
 
+def test_a_published_bundle_is_never_consistent_however_large_its_nominal_epsilon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A few thousand runs prove at most about ln(1000) = 7, far below the nominal 40."""
+    dataset = load_dataset("ItalyPowerDemand")
+    published = DPSoftShapeClassifier(
+        epsilon=40.0, mode="published", config=SoftShapeConfig(steps=2), random_state=0
+    )
+    published.fit(dataset.X_train, dataset.y_train)
+    published.save(tmp_path)
+    found = tacit(capsys, "audit", tmp_path, "--trials", 4000, "--json").json
+    assert found["verdict"] == "refuted"
+    assert found["lower_bound"] < 40.0
+    assert found["nominal_epsilon"] == found["claimed_epsilon"] == 40.0
+    assert found["guarantee"] == published.guarantee_.to_dict()
+    claimed = tacit(capsys, "audit", tmp_path, "--trials", 4000, "--claim", 90, "--json").json
+    assert (claimed["claimed_epsilon"], claimed["nominal_epsilon"]) == (90.0, 40.0)
+    assert claimed["verdict"] == "refuted"
+    said = tacit(capsys, "audit", tmp_path, "--trials", 4000).out
+    assert "No privacy guarantee" in " ".join(said.split())
+
+
 def test_the_command_takes_a_file_or_its_folder(
     bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +113,9 @@ def test_the_command_takes_a_file_or_its_folder(
         assert outcome.code == 0
         assert outcome.json["claimed_epsilon"] == 2.0
         assert outcome.json["verdict"] == "consistent"
+        assert outcome.json["guarantee"]["kind"] == "dp"
+        assert outcome.json["guarantee"]["epsilon"] == 2.0
+        assert "nominal_epsilon" not in outcome.json
 
 
 def test_a_damaged_or_foreign_file_is_refused(

@@ -17,6 +17,7 @@ from tacit.audit.bounds import DpClaim
 from tacit.audit.engine import Audited
 from tacit.audit.setting import Setting
 from tacit.errors import BundleError, check_epsilon
+from tacit.guarantee import Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
 from tacit.progress import silent
 
@@ -38,7 +39,8 @@ _PATCH_VALUES = 8  # coordinates of a published patch that are looked at: enough
 def audited_bundle(path: Path, *, claim: float | None = None) -> Audited:
     """Load a bundle as a device would and audit its release against the epsilon it states.
 
-    A published bundle states no guarantee; its nominal epsilon is put to the test instead.
+    A published bundle states no guarantee: it is refuted whatever its nominal epsilon, and the
+    runs show how much of that can be seen.
     """
     from tacit.local.bundle import read_bundle
     from tacit.local.model import load_model
@@ -58,7 +60,9 @@ def audited_model(
     """The release of `model` on the worst pairs found among candidate series and extremes."""
     series = candidate_series(model.n_channels, model.n_timepoints)
     reached = model.head.summarise(model.check_series(series))
-    return _audited_head(model.head, reached, name=name, claim=claim, source=source)
+    return _audited_head(
+        model.head, reached, name=name, claim=claim, source=source, guarantee=model.guarantee
+    )
 
 
 def candidate_series(n_channels: int, n_timepoints: int, *, seed: int = 0) -> Floats:
@@ -109,14 +113,20 @@ def _train_head(
 
 
 def _audited_head(
-    head: Head, reached: NDArray[Any], *, name: str, claim: float, source: NoiseSource
+    head: Head,
+    reached: NDArray[Any],
+    *,
+    name: str,
+    claim: float,
+    source: NoiseSource,
+    guarantee: Guarantee | None = None,
 ) -> Audited:
     def run(x: Any, count: int) -> NDArray[Any]:
         rows = np.repeat(np.asarray(x)[None], count, axis=0)
         return np.asarray(head.randomize(rows, source=source))
 
     pairs = _symbol_pairs(head) if head.kind == "label" else _vector_pairs(reached)
-    return Audited(name, DpClaim(epsilon=claim), run, pairs)
+    return Audited(name, DpClaim(epsilon=claim), run, pairs, guarantee)
 
 
 def _audited_published(
@@ -142,7 +152,7 @@ def _audited_published(
     order = np.argsort(scales)
     pairs = [(int(order[0]), int(order[-1])), (int(order[0]), int(order[len(order) // 2]))]
     tested = nominal if claim is None else check_epsilon(claim, name="claim")
-    return Audited(name, DpClaim(epsilon=tested), run, pairs)
+    return Audited(name, DpClaim(epsilon=tested), run, pairs, trained.guarantee)
 
 
 def _symbol_pairs(head: Any) -> list[Pair]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tacit.audit.bounds import Claim, proportion_above, proportion_below
 from tacit.audit.statistic import Detector, learn_detector
 from tacit.errors import TacitError, check_at_least
+from tacit.guarantee import Guarantee, Unprotected
 from tacit.progress import Progress, silent
 
 Floats = NDArray[np.float64]
@@ -35,17 +36,24 @@ class Audited:
     """A mechanism to audit: its claim, how to run it, and pairs of inputs to try.
 
     `run(x, count)` returns `count` independent outputs on x, of shape (count,) or (count, d).
+    `guarantee` is what a saved bundle states; mechanisms by name have only their claim.
     """
 
     name: str
     claim: Claim
     run: Callable[[Input, int], NDArray[Any]]
     pairs: Sequence[tuple[Input, Input]]
+    guarantee: Guarantee | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """`verdict` is "refuted" if the claim is below what the runs prove, else "consistent"."""
+    """`verdict` is "refuted" if the claim is below what the runs prove, else "consistent".
+
+    A release that is `Unprotected` is refuted at every epsilon, by the reason that its guarantee
+    gives: N runs prove no bound above about ln N, so they would let any large number pass.
+    `lower_bound` is what the runs prove in either case.
+    """
 
     mechanism: str
     claimed_epsilon: float
@@ -58,10 +66,17 @@ class AuditResult:
     fpr: float
     n_pairs: int
     seconds: float
+    guarantee: Guarantee | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+        """Plain values for JSON; an epsilon that nothing stands behind is also called nominal."""
+        plain = asdict(self)
+        del plain["guarantee"]
+        if isinstance(self.guarantee, Unprotected):
+            plain["nominal_epsilon"] = self.guarantee.nominal_epsilon
+        if self.guarantee is not None:
+            plain["guarantee"] = self.guarantee.to_dict()
+        return plain
 
 
 def audit(
@@ -103,12 +118,18 @@ def audit(
         lower_bound=lower,
         confidence=confidence,
         trials=trials,
-        verdict="refuted" if lower > audited.claim.epsilon else "consistent",
+        verdict=_verdict(audited, lower),
         tpr=tpr / each,
         fpr=fpr / each,
         n_pairs=len(audited.pairs),
         seconds=time.perf_counter() - started,
+        guarantee=audited.guarantee,
     )
+
+
+def _verdict(audited: Audited, lower: float) -> Literal["consistent", "refuted"]:
+    unprotected = isinstance(audited.guarantee, Unprotected)
+    return "refuted" if unprotected or lower > audited.claim.epsilon else "consistent"
 
 
 def search_pair(audited: Audited, *, runs: int, progress: Progress = silent) -> tuple[Input, Input]:

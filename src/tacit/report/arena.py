@@ -94,6 +94,6 @@ def _promises(records: Sequence[Record]) -> list[Any]:
     for record in records:
         task: Mapping[str, Any] = record["task"]
         key = (label_of(task), record["guarantee"]["trust_model"])
-        title = f"{label_of(task)}, {budget_name(task['epsilon'])}"
+        title = f"{label_of(task)}, {budget_name(task['epsilon'], [record])}"
         seen.setdefault(key, Promise(title, from_dict(record["guarantee"])))
     return [Text("One example for each method.", "Guarantees"), *seen.values()]

@@ -154,7 +154,7 @@ def frontier_blocks(records: Sequence[Record]) -> Section:
             sets = len({r["task"]["data"] for r in mine})
             promise = short_guarantee(mine[0])
             rows.append(
-                (budget_name(epsilon), method, f"{mean_over_sets(mine):.3f}", sets, promise)
+                (budget_name(epsilon, mine), method, f"{mean_over_sets(mine):.3f}", sets, promise)
             )
     lines = lines_by_method(named)
     blocks: list[Any] = [

@@ -48,7 +48,7 @@ def table2_blocks(records: Sequence[Record]) -> Section:
             blocks.append(boxes(table, "Fig. 2: accuracy per data set at nominal epsilon 0.5"))
         if epsilon in (0.1, 1.0) and len(methods) > 2:
             blocks.append(rank_figure(table, f"Fig. 7: average ranks at nominal epsilon {epsilon}"))
-        blocks += [Text(f"{budget_name(epsilon)}, {len(table.data)} sets:"), ranking(table)]
+        blocks += [Text(f"{budget_name(epsilon, part)}, {len(table.data)} sets:"), ranking(table)]
     blocks += _easy_and_hard(whole)
     blocks += _cost_of_privacy(whole)
     blocks += _table4(whole)
@@ -173,7 +173,9 @@ def _table4(records: Sequence[Record]) -> list[Any]:
             mine = table.accuracy[:, table.methods.index(OURS)].mean()
             other = table.accuracy[:, table.methods.index(method)].mean()
             rows.setdefault(method, []).append(f"{theirs} / {p:.2g} ({mine - other:+.3f})")
-    columns = ("DP-SoftShape as published against", *(budget_name(e) for e in NOISY))
+    budgets = by_budget(records)
+    heads = (budget_name(epsilon, budgets[epsilon]) for epsilon in NOISY)
+    columns = ("DP-SoftShape as published against", *heads)
     note = (
         "The paper's p value / ours with Holm's correction (our mean difference). A small p with "
         "a negative difference says that the published method is the worse one."
@@ -246,7 +248,7 @@ def table3_blocks(records: Sequence[Record]) -> Section:
         mine = f"{mean_over_sets(hard):.3f}" if hard else "-"
         rows.append(
             (
-                budget_name(epsilon),
+                budget_name(epsilon, part),
                 name,
                 theirs,
                 mine,

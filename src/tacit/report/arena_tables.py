@@ -32,9 +32,20 @@ def renamed(record: Record, method: str) -> Record:
     return {**record, "task": {**record["task"], "method": method, "options": {}}}
 
 
-def budget_name(epsilon: float | None) -> str:
-    """An epsilon as a heading."""
-    return "without noise" if epsilon is None else f"epsilon = {epsilon:g}"
+def budget_name(epsilon: float | None, records: Sequence[Record]) -> str:
+    """The epsilon of these records as a heading, called nominal where nothing stands behind it."""
+    if epsilon is None:
+        return "without noise"
+    nominal, some = _nominal(records)
+    return f"{nominal}epsilon = {epsilon:g}{some}"
+
+
+def _nominal(records: Sequence[Record]) -> tuple[str, str]:
+    """What to say before and after an epsilon: whether all or some records lack a guarantee."""
+    kinds = {record["guarantee"]["kind"] for record in records}
+    if "unprotected" not in kinds:
+        return "", ""
+    return ("nominal ", "") if len(kinds) == 1 else ("", " (for some methods only nominal)")
 
 
 def short_guarantee(record: Record) -> str:
@@ -76,7 +87,7 @@ def comparison_blocks(records: Sequence[Record]) -> list[Any]:
     """For a suite without a section of its own: per budget a ranking and its figures."""
     blocks: list[Any] = []
     for epsilon, part in by_budget(records).items():
-        name = budget_name(epsilon)
+        name = budget_name(epsilon, part)
         try:
             table = grid(part)
         except TacitError as error:
@@ -88,9 +99,9 @@ def comparison_blocks(records: Sequence[Record]) -> list[Any]:
             blocks.append(rank_figure(table, f"Average ranks, {name}"))
     lines = lines_by_method(records)
     if lines:
-        blocks.append(
-            line_plot("Accuracy against epsilon", lines, x="epsilon", y="mean accuracy", log_x=True)
-        )
+        nominal, some = _nominal([r for r in records if r["task"]["epsilon"] is not None])
+        x = f"{nominal}epsilon{some}"
+        blocks.append(line_plot(f"Accuracy against {x}", lines, x=x, y="mean accuracy", log_x=True))
     blocks.append(seconds_figure(records))
     return blocks
 
