@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,22 @@ def test_train_published_reports_leakage_and_no_guarantee(
     assert set(result["leakage"]) == {
         "claimed_total", "empirical_sensitivity", "realised_loss_median", "reidentification"
     }  # fmt: skip
+
+
+def test_classify_repeats_no_guarantee_that_the_model_does_not_give(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "releases.json"
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", out)
+    honest = json.loads(out.read_text())
+    answer = tacit(capsys, "classify", bundle, "--releases", out, "--json").json
+    assert answer["guarantee"] == local.load_bundle(bundle).guarantee.to_dict()
+    for changes in ({"epsilon": 0.01}, {"unit": "person"}, {"assumptions": []}):
+        stated = {**honest["guarantee"], **changes}
+        out.write_text(json.dumps({**honest, "guarantee": stated}))
+        assert_refused(tacit(capsys, "classify", bundle, "--releases", out), "does not give")
+    out.write_text(json.dumps({**honest, "guarantee": {"kind": "unprotected", "reason": "x"}}))
+    assert_refused(tacit(capsys, "classify", bundle, "--releases", out), "(unprotected)")
 
 
 def test_release_debits_and_classify_answers(capsys: Capture, bundle: Path, tmp_path: Path) -> None:

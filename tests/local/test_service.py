@@ -53,6 +53,16 @@ def test_classify(client: Client, request_body: dict[str, Any]) -> None:
     assert len(body["posterior"]) == 200
 
 
+@pytest.mark.parametrize("path", ["/classify", "/prevalence"])
+def test_another_guarantee_than_the_models_is_refused(
+    client: Client, request_body: dict[str, Any], path: str
+) -> None:
+    stated = {**request_body["guarantee"], "epsilon": 0.01}
+    answer = client.post(path, json={**request_body, "guarantee": stated})
+    assert answer.status_code == 422
+    assert "epsilon 0.01" in answer.json()["error"]
+
+
 def test_prevalence(client: Client, request_body: dict[str, Any]) -> None:
     body = client.post("/prevalence?of=classes&level=0.9", json=request_body).json()
     assert sum(body["share"]) == pytest.approx(1.0)

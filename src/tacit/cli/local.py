@@ -217,7 +217,7 @@ def classify_command(
     result: dict[str, Any] = {
         "labels": model.labels(received),
         "count": len(received),
-        "guarantee": received.guarantee,
+        "guarantee": model.guarantee,
     }
     if prevalence:
         result["prevalence"] = estimate_prevalence(model, received).to_dict()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit._version import VERSION
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError
-from tacit.guarantee import DpGuarantee
+from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.local.body import body_from_arrays
 from tacit.local.bundle import Arrays, read_bundle, write_bundle
 from tacit.local.label import LabelHead
@@ -103,6 +103,11 @@ class LocalModel:
                 f"{self.head.kind!r} model {self.identity}; classify them with the bundle that "
                 "released them."
             )
+        if release.guarantee != self.guarantee:
+            raise TacitError(
+                f"these releases state a guarantee that model {self.identity} does not give "
+                f"({_stated(release.guarantee)}); take the file as the device wrote it."
+            )
         self.head.check_values(release.values)
         return release.values
 
@@ -123,6 +128,13 @@ class LocalModel:
             body_arrays, values["body"] = self.head.body.arrays()
             arrays.update({f"body.{name}": array for name, array in body_arrays.items()})
         return arrays, values
+
+
+def _stated(guarantee: Guarantee) -> str:
+    """The number that was stated, where there is one, to tell forgery from another version."""
+    if isinstance(guarantee, DpGuarantee):
+        return f"epsilon {guarantee.epsilon!r}, {guarantee.trust_model}"
+    return guarantee.kind
 
 
 def load_model(path: str | os.PathLike[str]) -> LocalModel:
