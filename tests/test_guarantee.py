@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,8 @@ from tacit.guarantee import (
     from_dict,
     from_json,
     round_up,
+    show_down,
+    show_up,
 )
 
 LOCAL = DpGuarantee(
@@ -110,8 +113,32 @@ def test_rounding_never_goes_down(value: float, digits: int) -> None:
     assert value <= rounded <= value + 10.0**-digits * 1.0000001
 
 
-def test_the_sentence_rounds_epsilon_up() -> None:
+@pytest.mark.parametrize("value", [1e25, 1.7e308])
+def test_rounding_takes_large_numbers(value: float) -> None:
+    assert round_up(value) == value
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 9))
+def test_what_is_shown_errs_on_the_safe_side(value: float, digits: int) -> None:
+    shown, below = (Decimal(show(value, digits=digits)) for show in (show_up, show_down))
+    assert below <= Decimal(repr(value)) <= shown
+    assert shown <= Decimal(value) * (1 + Decimal(10) ** (1 - digits))
+    assert below >= Decimal(value) * (1 - Decimal(10) ** (1 - digits))
+
+
+def test_what_is_short_already_is_shown_as_it_is() -> None:
+    for show in (show_up, show_down):
+        assert [show(v) for v in (0.0, 0.1, 8.0, 1e-5, 100.0)] == ["0", "0.1", "8", "1e-05", "100"]
+        assert (show(math.inf), show(-math.inf)) == ("inf", "-inf")
+
+
+def test_the_sentence_rounds_epsilon_and_delta_up() -> None:
     assert "1.0001 " in dataclasses.replace(LOCAL, epsilon=1.00001).sentence
+    large = dataclasses.replace(LOCAL, epsilon=100.0004, delta=1.0000004e-5).sentence
+    assert "epsilon = 100.01, delta = 1.0001e-05 " in large
+    assert "epsilon = 1e+25 " in dataclasses.replace(LOCAL, epsilon=1e25, delta=0.0).sentence
+    nominal = dataclasses.replace(NONE, nominal_epsilon=100.0004).sentence
+    assert "nominal epsilon of 100.01 " in nominal
 
 
 def test_a_number_that_is_short_already_stays_as_it_is() -> None:

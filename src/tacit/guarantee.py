@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from tacit.errors import TacitError, TrustModelMismatch
@@ -27,16 +27,43 @@ _FROM_WHOM = {
 }
 
 
+_EXACT = Context(prec=400)  # holds every float with a few decimals behind it
+
+
 def round_up(value: float, *, digits: int = 4) -> float:
-    """Round to `digits` decimals, never downwards: for every epsilon shown to a person.
+    """Round to `digits` decimals, never downwards: for an epsilon that is kept or sent on.
 
     A float counts as the number that it is written as: 0.1 stays 0.1.
     """
     if not math.isfinite(value):
         return value
     return float(
-        Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_CEILING)
+        Decimal(repr(float(value))).quantize(
+            Decimal(1).scaleb(-digits), rounding=ROUND_CEILING, context=_EXACT
+        )
     )
+
+
+def show_up(value: float, *, digits: int = 5) -> str:
+    """At most `digits` significant digits, never below `value`.
+
+    For every epsilon and delta that is shown to a person as a promise or as spent: rounding to
+    nearest would promise more than is kept. Digits count from the first one that is not zero, so
+    that a small delta is not shown as a large one.
+    """
+    return _shown(value, digits, ROUND_CEILING)
+
+
+def show_down(value: float, *, digits: int = 5) -> str:
+    """At most `digits` significant digits, never above `value`: for a budget that is left."""
+    return _shown(value, digits, ROUND_FLOOR)
+
+
+def _shown(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    short = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
+    return f"{float(short):.{digits}g}"
 
 
 class _Jsonable:
@@ -105,10 +132,10 @@ class DpGuarantee(_Jsonable):
 
     @property
     def sentence(self) -> str:
-        """What is protected and from whom, in one sentence with epsilon rounded up."""
-        budget = f"epsilon = {round_up(self.epsilon):g}"
+        """What is protected and from whom, in one sentence with its numbers rounded up."""
+        budget = f"epsilon = {show_up(self.epsilon)}"
         if self.delta:
-            budget += f", delta = {self.delta:g}"
+            budget += f", delta = {show_up(self.delta)}"
         change = "replacing" if self.neighbours == "replace" else "adding or removing"
         return (
             f"{self.model.capitalize()} differential privacy with {budget} in total for "
@@ -187,7 +214,7 @@ class Unprotected(_Jsonable):
     def sentence(self) -> str:
         """That nothing is promised, and why."""
         nominal = (
-            f" (the nominal epsilon of {self.nominal_epsilon:g} is not a guarantee)"
+            f" (the nominal epsilon of {show_up(self.nominal_epsilon)} is not a guarantee)"
             if self.nominal_epsilon is not None
             else ""
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -118,6 +119,18 @@ def test_sampling_without_replacement_against_enumeration() -> None:
     assert subsample_without_replacement(epsilon=2.0, delta=0.1, n_sampled=3, n_total=3) == (2, 0.1)
     large, _ = subsample_without_replacement(epsilon=900.0, delta=0.0, n_sampled=1, n_total=10)
     assert large == pytest.approx(900.0 - math.log(10.0))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 1.3, 5.0, 40.0, 699.0, 701.0, 900.0])
+@pytest.mark.parametrize("n_total", [2, 10**3, 10**10, 10**15])
+def test_sampling_few_of_many_loses_no_digits(epsilon: float, n_total: int) -> None:
+    """Against the same formula in 60 digits: never below it, and above by next to nothing."""
+    with localcontext(prec=60):
+        exact = (1 + (Decimal(epsilon).exp() - 1) / n_total).ln()
+        bound, _ = subsample_without_replacement(
+            epsilon=epsilon, delta=0.0, n_sampled=1, n_total=n_total
+        )
+        assert exact <= Decimal(bound) <= exact * (1 + Decimal("1e-11"))
 
 
 def test_the_papers_theorem_is_labelled_and_its_table_reproduced() -> None:

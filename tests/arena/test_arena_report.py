@@ -16,7 +16,7 @@ from tacit.arena.suites import Choice, suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.arena import read_records, write_arena_page
-from tacit.report.arena_tables import budget_name
+from tacit.report.arena_tables import budget_name, short_guarantee
 from tacit.report.svg import box_plot, line_plot, rank_plot
 
 SETS = ("GunPoint", "Coffee", "BeetleFly", "Herring", "DiatomSizeReduction")
@@ -118,6 +118,12 @@ def test_a_heading_over_mixed_records_says_so() -> None:
     assert budget_name(0.5, [sound, sound]) == "epsilon = 0.5"
     assert budget_name(0.5, [nominal]) == "nominal epsilon = 0.5"
     assert budget_name(0.5, [sound, nominal]) == "epsilon = 0.5 (for some methods only nominal)"
+
+
+def test_a_table_shows_no_less_than_was_spent() -> None:
+    found = DpGuarantee(epsilon=100.0004, delta=1.0000004e-5, model="local", unit="series")
+    shown = short_guarantee({"guarantee": found.to_dict()})
+    assert shown.startswith("epsilon 100.01, delta 1.0001e-05: ")
 
 
 def test_uncommitted_results_are_left_out(folder: Path) -> None:

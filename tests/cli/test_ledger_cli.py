@@ -38,6 +38,20 @@ def test_show_gives_entries_spent_and_remaining(capsys: Capture, db: Path) -> No
     assert "spent:     epsilon 3" in tacit(capsys, "ledger", "show", "--db", db).out
 
 
+def test_show_rounds_what_is_spent_up_and_what_is_left_down(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    path = tmp_path / "spend.db"
+    budgets = ("--budget-epsilon", 200, "--budget-delta", 1e-4)
+    tacit(capsys, "ledger", "init", "--db", path, *budgets)
+    spent = DpGuarantee(epsilon=100.0004, delta=1.0000004e-5, model="local", unit="series")
+    with Ledger.open(path) as ledger:
+        ledger.debit(subject="a", guarantee=spent, purpose="demo")
+    shown = tacit(capsys, "ledger", "show", "--db", path).out
+    assert "spent:     epsilon 100.01, delta 1.0001e-05\n" in shown
+    assert "remaining: epsilon 99.999, delta 8.9999e-05\n" in shown
+
+
 def test_verify_reports_an_edit_with_exit_code_1(capsys: Capture, db: Path) -> None:
     before = tacit(capsys, "ledger", "verify", "--db", db, "--json")
     assert before.code == 0

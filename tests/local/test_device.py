@@ -14,7 +14,9 @@ from local_problems import italy, trained, trained_multivariate
 from seeded import SeededNoise
 from tacit.errors import BudgetExceeded, BundleError, TacitError
 from tacit.ledger import Ledger
+from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device, content_subject
+from tacit.local.model import load_model
 
 FALSE_ALARM = 1e-6
 KINDS = ["label", "vector", "shapes"]
@@ -176,3 +178,15 @@ def test_the_runtime_loads_numpy_alone(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_bundle_may_word_its_guarantee_otherwise_but_not_state_another(tmp_path: Path) -> None:
+    file = tmp_path / "model.tacit"
+    trained("label").export_device(file)
+    arrays, values = read_bundle(file)
+    stated = values["guarantee"]
+    write_bundle(file, arrays, {**values, "guarantee": {**stated, "sentence": "In other words."}})
+    assert load_model(file).guarantee == trained("label").guarantee_
+    write_bundle(file, arrays, {**values, "guarantee": {**stated, "epsilon": 0.01}})
+    with pytest.raises(BundleError, match="does not have"):
+        load_model(file)

@@ -10,7 +10,7 @@ from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.figure import new_figure, save_picture, with_guarantee
 from tacit.report.page import Promise, Table, Text, write_page
 
-LOCAL = DpGuarantee(epsilon=0.50001, model="local", unit="series", assumptions=("ideal <noise>",))
+LOCAL = DpGuarantee(epsilon=0.5000001, model="local", unit="series", assumptions=("ideal <noise>",))
 
 
 def test_a_page_is_one_file_without_a_network(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_page_is_one_file_without_a_network(tmp_path: Path) -> None:
     text = page.read_text()
     assert "A &lt;title&gt;" in text
     assert "&lt;b&gt;" in text
-    assert "0.5001" in text
+    assert "0.50001" in text
     assert "ideal &lt;noise&gt;" in text
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?http", text)
     assert [file.name for file in page.parent.iterdir()] == ["page.html"]
@@ -43,8 +43,8 @@ def test_a_page_cannot_exist_without_a_guarantee(tmp_path: Path) -> None:
 
 def test_a_figure_carries_its_guarantee(tmp_path: Path) -> None:
     figure = with_guarantee(new_figure("t", x="x", y="y"), LOCAL)
-    assert "epsilon = 0.5001" in figure.layout.annotations[0].text.replace("<br>", " ")
+    assert "epsilon = 0.50001" in figure.layout.annotations[0].text.replace("<br>", " ")
     assert figure.layout.meta["guarantee"]["epsilon"] == LOCAL.epsilon
-    assert "0.5001" in save_picture(figure, tmp_path / "f.html").read_text()
+    assert "0.50001" in save_picture(figure, tmp_path / "f.html").read_text()
     with pytest.raises(TacitError, match=r"\.html, \.png or \.svg"):
         save_picture(figure, tmp_path / "f.gif")

@@ -28,6 +28,7 @@ _GROUPS = 400
 _TAIL_SHARE = 1e-3  # of delta, for losses beyond the last knot, counted as infinite
 # Convolution by FFT in float64 errs by far less than this per composed round.
 _FFT_ERROR = 1e-14
+_LARGEST_EXPONENT = 700.0  # e**700 fits a float
 
 
 def compose_pure(epsilons: Sequence[float]) -> float:
@@ -88,11 +89,11 @@ def subsample_without_replacement(
     if n_sampled == n_total:
         return float(epsilon), delta
     share = n_sampled / n_total * (1.0 + 1e-15)
-    # ln(1 + q(e^eps - 1)) = eps + ln(q + (1 - q) e^-eps), which cannot overflow.
-    small = epsilon < 1.0
+    # ln(1 + q(e^eps - 1)) = eps + ln(q + (1 - q) e^-eps), which cannot overflow, but cancels
+    # wherever the result is small: only for an epsilon that e^epsilon does not fit.
     amplified = (
         math.log1p(share * math.expm1(epsilon))
-        if small
+        if epsilon < _LARGEST_EXPONENT
         else epsilon + math.log(share + (1.0 - share) * math.exp(-epsilon))
     )
     return min(amplified * (1.0 + 1e-12), float(epsilon)), share * delta

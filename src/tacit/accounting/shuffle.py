@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
 from tacit.accounting.clones import LARGEST_N, SMALLEST_DELTA, clones_delta
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.guarantee import show_up
 
 NUMERICAL = (
     "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.2 (clones), evaluated numerically"
@@ -54,30 +54,25 @@ class ShuffleBound:
         )
 
 
-def show_up(value: float) -> str:
-    """Four significant digits, rounded up: for epsilons of any size shown to a person."""
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(value)):.4g}"
-
-
 def amplification_note(*, local_total: float, central_epsilon: float, n: int) -> str:
     """In plain words whether shuffling helped, against the sum of the local epsilons."""
     if central_epsilon > _LITTLE * local_total:
         return (
             f"There is next to no amplification: {n} shuffled reports protect hardly more than "
-            f"each client's reports do alone (local epsilon {local_total:g} in total); "
+            f"each client's reports do alone (local epsilon {show_up(local_total)} in total); "
             "use a smaller local epsilon or many more clients."
         )
     return (
-        f"Shuffling {n} reports lowers epsilon from {local_total:g} to {show_up(central_epsilon)}, "
-        f"a factor of {local_total / central_epsilon:.3g}."
+        f"Shuffling {n} reports lowers epsilon from {show_up(local_total)} to "
+        f"{show_up(central_epsilon, digits=4)}, a factor of {local_total / central_epsilon:.3g}."
     )
 
 
 def shuffle_conditions(*, local_epsilon: float, n: int) -> tuple[str, ...]:
     """What must hold outside of the mathematics for the bound to be true."""
     return (
-        f"each report leaves its client through a randomizer that is {local_epsilon:g}-LDP (pure) "
-        "for replacing the client's whole input",
+        "each report leaves its client through a randomizer that is "
+        f"{show_up(local_epsilon)}-LDP (pure) for replacing the client's whole input",
         f"the batch holds {n} reports of clients that follow the protocol; "
         "a client that colludes with the analyser does not count",
         "reports are permuted uniformly and carry nothing else: no identity, order, time or size",

@@ -182,6 +182,6 @@ def table1_command(as_json: JsonFlag = False) -> None:
 
 
 def _plain(value: Any) -> str:
-    from tacit.accounting.shuffle import show_up
+    from tacit.guarantee import show_up
 
-    return show_up(value) if isinstance(value, float) else str(value)
+    return show_up(value, digits=4) if isinstance(value, float) else str(value)

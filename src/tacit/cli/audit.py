@@ -95,7 +95,7 @@ def _emit_all(results: list[AuditResult], *, as_json: bool) -> None:
     def render() -> None:
         rows = [result.to_dict() for result in results]
         print_table(
-            [[_cell(row[key]) for key in columns] for row in rows],
+            [[_cell(key, row[key]) for key in columns] for row in rows],
             columns=columns,
             title=f"confidence {worst.confidence:g}, {worst.trials:,} runs each",
         )
@@ -103,5 +103,12 @@ def _emit_all(results: list[AuditResult], *, as_json: bool) -> None:
     emit(summary, as_json=as_json, render=render)
 
 
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _cell(key: str, value: object) -> str:
+    """A claim is shown no smaller than it is, and what the runs prove no larger."""
+    from tacit.guarantee import show_down, show_up
+
+    if not isinstance(value, float):
+        return str(value)
+    if key == "seconds":
+        return f"{value:.3g}"
+    return show_down(value) if key == "lower_bound" else show_up(value)

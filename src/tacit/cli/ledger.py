@@ -88,15 +88,17 @@ def show_command(
 
     Example: `tacit ledger show --db spend.db --subject device-7`
     """
+    from tacit.guarantee import show_down, show_up
     from tacit.ledger import Ledger
 
     with Ledger.open(db, create=False) as ledger:
         entries = ledger.entries(subject)
+        spent, left = ledger.spent(subject), ledger.remaining(subject)
         result = {
             "entries": entries,
             "count": len(entries),
-            "spent": ledger.spent(subject),
-            "remaining": ledger.remaining(subject),
+            "spent": spent,
+            "remaining": left,
             "budgets": ledger.budgets(),
             "subjects": ledger.subjects(),
         }
@@ -105,9 +107,8 @@ def show_command(
         columns = ("id", "time", "kind", "subject", "purpose", "epsilon", "delta")
         rows = [[getattr(entry, name) for name in columns] for entry in entries]
         print_table(rows, columns=columns, title=f"{db}: {len(entries)} entries")
-        spent, left = result["spent"], result["remaining"]
-        typer.echo(f"spent:     epsilon {spent.epsilon:g}, delta {spent.delta:g}")  # type: ignore[attr-defined]
-        typer.echo(f"remaining: epsilon {left.epsilon:g}, delta {left.delta:g}")  # type: ignore[attr-defined]
+        typer.echo(f"spent:     epsilon {show_up(spent.epsilon)}, delta {show_up(spent.delta)}")
+        typer.echo(f"remaining: epsilon {show_down(left.epsilon)}, delta {show_down(left.delta)}")
 
     emit(result, as_json=as_json, render=render)
 

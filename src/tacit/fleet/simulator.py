@@ -40,7 +40,7 @@ from tacit.fleet.randomizers import (
     guarantee_after,
     round_update,
 )
-from tacit.guarantee import DpGuarantee
+from tacit.guarantee import DpGuarantee, show_up
 from tacit.mechanisms import second_moment
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
@@ -182,7 +182,7 @@ def simulate(
         state, record = _round(fleet, state, reporting, crowds, source, checkpoint)
         history.append(record)
         averages.append(state.model.average)
-        message = f"epsilon spent {record.epsilon_spent:.3f}" if record.epsilon_spent else ""
+        message = f"epsilon spent {show_up(record.epsilon_spent)}" if record.epsilon_spent else ""
         progress(number + 1, plan.n_rounds, message)
     return _finish(state, crowds, history, averages)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit._version import VERSION
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError
-from tacit.guarantee import DpGuarantee, Guarantee
+from tacit.guarantee import DpGuarantee, Guarantee, from_dict
 from tacit.local.body import body_from_arrays
 from tacit.local.bundle import Arrays, read_bundle, write_bundle
 from tacit.local.label import LabelHead
@@ -150,11 +150,13 @@ def load_model(path: str | os.PathLike[str]) -> LocalModel:
             n_timepoints=values["n_timepoints"],
             identity=values["identity"],
         )
-    except (KeyError, TypeError, IndexError) as error:
+        stated = from_dict(values["guarantee"])
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise BundleError(
             f"{path} lacks {error}; it holds no model for releases, export it again."
         ) from error
-    if model.guarantee.to_dict() != values["guarantee"]:
+    # Compared as objects: how a sentence words its numbers may change between versions.
+    if stated != model.guarantee:
         raise BundleError(
             f"{path} states a guarantee that its mechanism does not have; export it again."
         )

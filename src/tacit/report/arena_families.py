@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arena.paper import TIMEFL_ABOVE_CENTRAL, TIMEFL_BELOW_FEDAVG
 from tacit.arena.statistics import label_of
+from tacit.guarantee import show_up
 from tacit.report.arena_tables import (
     Record,
     Section,
@@ -190,13 +191,14 @@ def _frontier_name(record: Record) -> str:
 def _frontier_sentence(records: Sequence[Record]) -> list[str]:
     said = []
     for epsilon, part in by_budget(records).items():
+        if epsilon is None:
+            continue
         label = [r for r in part if r["task"]["method"] == "softshape-label"]
         sets = {r["task"]["data"] for r in label}
         bound = [r for r in part if r["task"]["method"] == "ceiling" and r["task"]["data"] in sets]
         if label and bound:
-            said.append(
-                f"{mean_over_sets(label):.3f} of at most {mean_over_sets(bound):.3f} at {epsilon:g}"
-            )
+            reached, most = mean_over_sets(label), mean_over_sets(bound)
+            said.append(f"{reached:.3f} of at most {most:.3f} at {show_up(epsilon)}")
     return (
         [f"Label release, mean accuracy at a real total epsilon: {'; '.join(said)}."]
         if said

@@ -19,7 +19,7 @@ from tacit.arena.statistics import (
     wins,
 )
 from tacit.errors import TacitError
-from tacit.guarantee import round_up
+from tacit.guarantee import show_up
 from tacit.report.page import Table, Text
 from tacit.report.svg import Drawing, box_plot, line_plot, rank_plot
 
@@ -37,7 +37,7 @@ def budget_name(epsilon: float | None, records: Sequence[Record]) -> str:
     if epsilon is None:
         return "without noise"
     nominal, some = _nominal(records)
-    return f"{nominal}epsilon = {epsilon:g}{some}"
+    return f"{nominal}epsilon = {show_up(epsilon)}{some}"
 
 
 def _nominal(records: Sequence[Record]) -> tuple[str, str]:
@@ -52,8 +52,8 @@ def short_guarantee(record: Record) -> str:
     """The guarantee in a few words for a table; the whole sentence stands at the page's end."""
     found = record["guarantee"]
     if found["kind"] == "dp":
-        delta = f", delta {found['delta']:g}" if found["delta"] else ""
-        return f"epsilon {round_up(found['epsilon']):g}{delta}: {found['trust_model']}"
+        delta = f", delta {show_up(found['delta'])}" if found["delta"] else ""
+        return f"epsilon {show_up(found['epsilon'])}{delta}: {found['trust_model']}"
     return "none" if found["kind"] == "unprotected" else str(found["trust_model"])
 
 

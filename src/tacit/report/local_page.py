@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.guarantee import show_up
 from tacit.report.figure import with_guarantee
 from tacit.report.local import allocation_figure, budget_figure, latent_figure, routing_figure
 from tacit.report.page import Table, Text, write_page
@@ -110,7 +111,7 @@ def _published_curve(
         scores = replace(classifier.published_, epsilon=epsilon).predict_scores(dataset.X_test)
         right = classifier.classes_[scores.argmax(axis=1)] == dataset.y_test
         values.append(float(right.mean()))
-    return {f"trained at nominal epsilon {classifier.epsilon:g}": values}
+    return {f"trained at nominal epsilon {show_up(classifier.epsilon)}": values}
 
 
 def _sound(classifier: DPSoftShapeClassifier, dataset: Dataset) -> list[Any]:

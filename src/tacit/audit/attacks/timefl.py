@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tacit.audit.attacks.result import AttackResult, SoundCheck, best_guess_rate
 from tacit.data import load_dataset, split_clients
 from tacit.errors import check_at_least, check_delta, check_epsilon
+from tacit.guarantee import show_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
 from tacit.progress import Progress, silent
 
@@ -158,7 +159,7 @@ def attack_sound_reports(
         hits=hits,
         runs=_SOUND_ROUNDS,
         bound=best_guess_rate(2.0 * local_epsilon, n_clients),
-        what=f"PrivUnitG reports, local epsilon {local_epsilon:.3g}",
+        what=f"PrivUnitG reports, local epsilon {show_up(local_epsilon)}",
         guarantee=promised,
     )
     return check, local_epsilon
