@@ -86,6 +86,19 @@ def test_opening_less_is_stronger() -> None:
     assert not MPC.stronger_or_equal(closed)
 
 
+def test_opening_with_less_noise_is_weaker() -> None:
+    noised, noisier = (
+        dataclasses.replace(MPC, also=DpGuarantee(epsilon=e, model="distributed", unit="series"))
+        for e in (2.0, 1.0)
+    )
+    clear = dataclasses.replace(MPC, also=None)
+    order = [clear, noised, noisier]
+    for weak, strong in ((i, j) for i in range(3) for j in range(3) if i < j):
+        assert order[strong].stronger_or_equal(order[weak])
+        assert not order[weak].stronger_or_equal(order[strong])
+    assert all(guarantee.stronger_or_equal(guarantee) for guarantee in order)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
 def test_an_impossible_epsilon_is_refused(epsilon: float) -> None:
     with pytest.raises(TacitError, match="finite epsilon"):

@@ -188,9 +188,12 @@ class MpcGuarantee(_Jsonable):
         )
 
     def stronger_or_equal(self, other: Guarantee) -> bool:
-        """Whether this one opens no more; raises across trust models."""
+        """Whether this one opens no more, as well noised; raises across trust models."""
         same = _same_trust_model(self, other)
-        return set(self.opened) <= set(same.opened)
+        noised = same.also is None or (
+            self.also is not None and self.also.stronger_or_equal(same.also)
+        )
+        return noised and set(self.opened) <= set(same.opened)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,3 +134,12 @@ def test_guessing_blindly_is_rarely_refuted() -> None:
 def test_scores_of_a_wrong_shape_are_refused() -> None:
     with pytest.raises(TacitError, match="scores"):
         audit_training(lambda m: np.zeros(3), name="bad", n_canaries=10, claimed_epsilon=1.0)
+
+
+@pytest.mark.parametrize("confidence", [0.4, 1.0, 1.5, math.nan])
+def test_an_impossible_confidence_is_refused_before_the_training(confidence: float) -> None:
+    def train(included: np.ndarray) -> np.ndarray:
+        raise AssertionError("must not be trained")
+
+    with pytest.raises(TacitError, match="confidence"):
+        audit_training(train, name="sum", n_canaries=10, claimed_epsilon=1.0, confidence=confidence)

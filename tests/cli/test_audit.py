@@ -41,6 +41,7 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["krr", "--claim", "-1"], "claim"),
         (["krr", "--delta", "1"], "delta"),
         (["krr", "--confidence", "1"], "confidence"),
+        (["privunit-training", "--confidence", "1"], "confidence"),
     ],
 )
 def test_bad_input_is_one_sentence(

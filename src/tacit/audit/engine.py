@@ -79,6 +79,12 @@ class AuditResult:
         return plain
 
 
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that no number of runs can give: at 1 every claim would pass."""
+    if not 0.5 <= confidence < 1.0:
+        raise TacitError(f"confidence must lie in [0.5, 1), got {confidence!r}; try 0.999.")
+
+
 def audit(
     audited: Audited,
     *,
@@ -92,8 +98,7 @@ def audit(
     sound mechanism is refuted with probability at most 1 - `confidence`.
     """
     check_at_least(trials, SMALLEST_AUDIT, name="trials")
-    if not 0.5 <= confidence < 1.0:
-        raise TacitError(f"confidence must lie in [0.5, 1), got {confidence!r}; try 0.999.")
+    check_confidence(confidence)
     if not audited.pairs:
         raise TacitError(f"{audited.name} offers no pair of inputs to tell apart.")
     started = time.perf_counter()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tacit.audit.engine import AuditResult
+from tacit.audit.engine import AuditResult, check_confidence
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.noise import SYSTEM_NOISE, NoiseSource, bernoulli
 
@@ -44,6 +44,7 @@ def audit_training(
     """
     check_at_least(n_canaries, 10, name="n_canaries")
     check_epsilon(claimed_epsilon, name="claimed_epsilon")
+    check_confidence(confidence)
     started = time.perf_counter()
     included = bernoulli(0.5, (n_canaries,), source=source)
     scores = np.asarray(train(included.copy()), dtype=np.float64)
