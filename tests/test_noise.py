@@ -236,3 +236,23 @@ class _Constant:
 
     def words(self, count: int) -> np.ndarray:
         return np.full(count, self._word, dtype=np.uint64)
+
+
+class GivenWords:
+    """Hands out these 63-bit values, the lowest bit of a word being thrown away."""
+
+    def __init__(self, *values: int) -> None:
+        self.left = [2 * value for value in values]
+
+    def words(self, count: int) -> np.ndarray:
+        given, self.left = self.left[:count], self.left[count:]
+        return np.array(given, dtype=np.uint64)
+
+
+def test_words_beyond_the_last_whole_multiple_are_drawn_again() -> None:
+    top = 2**63 - 1  # 2**63 leaves 2 when divided by 3, so the last two words would be one too many
+    source = GivenWords(top, top - 2, top - 1, 4, 5)
+    drawn = noise.uniform_below(3, (3,), source=source)
+    assert drawn.tolist() == [4 % 3, (top - 2) % 3, 5 % 3]
+    assert noise.uniform_below(2**62, (1,), source=GivenWords(top)).tolist() == [2**62 - 1]
+    assert noise.uniform_below(1, (2,), source=GivenWords()).tolist() == [0, 0]

@@ -64,7 +64,17 @@ def uniform_below(bound: int, shape: Shape, *, source: NoiseSource) -> Integers:
     """Exactly uniform integers in 0..bound-1, by rejection."""
     if not 1 <= bound <= _INT64_LIMIT:
         raise TacitError(f"uniform_below needs 1 <= bound <= 2**62, got {bound}.")
-    return _exact_uniform(np.full(shape, bound, dtype=np.int64), source)
+    count = math.prod(shape)
+    if bound == 1:
+        return np.zeros(shape, dtype=np.int64)
+    # Words below the largest multiple of the bound are accepted: one in two at the very worst.
+    largest = _WORD // bound * bound - 1
+    drawn = _positive_words(count, source)
+    while (bad := np.flatnonzero(drawn > largest)).size:
+        drawn[bad] = _positive_words(bad.size, source)
+    # Division by one number is several times faster than the remainder.
+    values: Integers = drawn - drawn // bound * bound
+    return values.reshape(shape)
 
 
 def laplace(shape: Shape, *, scale: float | Floats, source: NoiseSource) -> Floats:
@@ -183,13 +193,18 @@ def _in_rounds(shape: Shape, tries: Callable[[int], Integers]) -> Integers:
     return np.concatenate(kept)[:need].reshape(shape)
 
 
+def _positive_words(count: int, source: NoiseSource) -> Integers:
+    """63 uniform bits each."""
+    return (source.words(count) >> np.uint64(1)).view(np.int64)
+
+
 def _exact_uniform(bounds: Integers, source: NoiseSource) -> Integers:
     """Exactly uniform below each bound (at most 2**62), by rejection on 63-bit words."""
     out = np.empty(bounds.shape, dtype=np.int64)
     flat_out, flat_bounds = out.reshape(-1), bounds.reshape(-1)
     todo = np.arange(flat_bounds.size)
     while todo.size:
-        words = (source.words(todo.size) >> np.uint64(1)).astype(np.int64)
+        words = _positive_words(todo.size, source)
         bound = flat_bounds[todo]
         value = words % bound
         # Accept only words below the largest multiple of the bound; written without overflow.
@@ -201,6 +216,8 @@ def _exact_uniform(bounds: Integers, source: NoiseSource) -> Integers:
 
 def _bernoulli_exp(numerator: Integers, denominator: int, source: NoiseSource) -> NDArray[np.bool_]:
     """Exactly true with probability exp(-numerator / denominator), elementwise."""
+    if numerator.size == 0 or numerator.max() <= denominator:
+        return _bernoulli_exp_below_one(numerator, denominator, source)
     alive = np.arange(numerator.size)
     whole, rest = np.divmod(numerator, denominator)
     result = np.ones(numerator.size, dtype=bool)
