@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.common import DataOption, JsonFlag, SeedOption, emit, new_app, progress_bar
+from tacit.cli.common import (
+    DataOption,
+    JsonFlag,
+    LabelOption,
+    SeedOption,
+    emit,
+    new_app,
+    progress_bar,
+)
+from tacit.errors import TacitError
 
 app = new_app(
     "Run a fleet: nodes report sealed updates, a shuffler mixes them, an analyser learns.\n\n"
@@ -169,6 +178,37 @@ def up(
 
     with progress_bar("rounds") as progress:
         result = run_whole_fleet(folder, resume=resume, progress=progress)
+    emit(result, as_json=as_json)
+
+
+@app.command()
+def classify(
+    model: Annotated[
+        Path,
+        typer.Argument(help="File of 'train timefl --out', or the analyser's or fleet's folder."),
+    ],
+    data: Annotated[Path, typer.Option(help="New series; labels, if any, are compared with.")],
+    label: LabelOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Classify new series with a trained model; they do not leave this machine.
+
+    Example: `tacit fleet classify fleet --data new.npz --json`
+    """
+    from tacit.data.formats import read_series
+    from tacit.fleet.model import load_fleet_model, model_of_analyser
+
+    if not data.is_file():
+        raise TacitError(f"there is no data file {data}; check the path.")
+    found = model_of_analyser(model) if model.is_dir() else load_fleet_model(model)
+    X, truth = read_series(data, label=label)
+    labels = found.labels(X)
+    result = {
+        "labels": labels.tolist(),
+        "accuracy": None if truth is None else float((labels == truth).mean()),
+        "guarantee": found.guarantee,
+        "rounds": found.rounds,
+    }
     emit(result, as_json=as_json)
 
 

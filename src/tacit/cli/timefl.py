@@ -70,6 +70,10 @@ def train_timefl(
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write an HTML page with pictures here.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File for the trained model; 'tacit fleet classify' uses it."),
+    ] = None,
     seed: SeedOption = 0,
     label: LabelOption = None,
     as_json: JsonFlag = False,
@@ -83,8 +87,10 @@ def train_timefl(
     _check_choice("split", split)
     if resume and checkpoint is None:
         raise TacitError("--resume needs --checkpoint FILE, the file of the run to continue.")
-    check_new_file(report)
-    check_new_file(checkpoint)
+    if out is not None and mode != "sound":
+        raise TacitError("--out saves a sound model with its guarantee; leave it or --mode out.")
+    for place in (report, checkpoint, out):
+        check_new_file(place)
     from tacit.data import load_dataset
     from tacit.fleet.experiment import FleetTask, run_task
 
@@ -102,6 +108,7 @@ def train_timefl(
         baselines=baselines,
         checkpoint=None if checkpoint is None else str(checkpoint),
         resume=resume,
+        out=None if out is None else str(out),
         curves=report is not None,
     )
     with progress_bar("training") as bar:

@@ -15,7 +15,7 @@ from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.clients import class_scores, feature_map
 from tacit.fleet.config import default_rounds, make_plan
 from tacit.fleet.simulator import FleetRun, make_fleet, simulate
-from tacit.guarantee import Guarantee
+from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.progress import Progress, silent
 from tacit.seeds import generator
@@ -201,6 +201,21 @@ class DPTimeFLClassifier(_ClientClassifier):
         self.run_ = run
         self.guarantee_, self.history_ = run.guarantee, run.history
         self.reidentification_ = run.reidentification
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained head, its plan and its guarantee to one file (see `FleetModel`)."""
+        from tacit.fleet.model import FleetModel
+
+        self._check_is_fitted()
+        if self.mode != "sound" or not isinstance(self.guarantee_, DpGuarantee):
+            raise TacitError(
+                "only a sound model is saved, with the guarantee that it was trained under; "
+                "train with mode='sound'."
+            )
+        model = FleetModel(
+            self.plan_, self.model_.average, self.guarantee_, self.model_.round_number
+        )
+        model.save(Path(path))
 
     def _scores(self, X: Floats) -> Floats:
         X = as_cube(X)

@@ -45,6 +45,7 @@ class FleetTask:
     baselines: bool = False
     checkpoint: str | None = None
     resume: bool = False
+    out: str | None = None
     curves: bool = False
 
     def __post_init__(self) -> None:
@@ -109,6 +110,9 @@ def run_task(data: Dataset, task: FleetTask, *, progress: Progress = silent) -> 
         "n_test": len(deal.y_test),
         "seconds": time.perf_counter() - start,
     }
+    if task.out is not None:
+        classifier.save(task.out)
+        result["model"] = task.out
     result |= _details(classifier, task)
     if task.curves:
         result |= _curves(classifier, deal, task)

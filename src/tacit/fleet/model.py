@@ -1,0 +1,109 @@
+"""A trained fleet model as one file: the plan, the head and what was promised; no series in it.
+
+Whoever holds the file classifies on the spot: the features are public and the head was released
+under the guarantee that the file carries, so using it reveals nothing more about any client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data import as_cube
+from tacit.errors import BundleError, TacitError
+from tacit.fleet.checkpoint import write_atomically
+from tacit.fleet.clients import class_scores, feature_map
+from tacit.fleet.config import FleetPlan, plan_from_json
+from tacit.guarantee import DpGuarantee, from_dict
+
+Floats = NDArray[np.float64]
+
+_MAGIC = b"tacit fleet model 1\n"
+_HEAD = len(_MAGIC) + 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetModel:
+    """The head that predicts, after `rounds` rounds of the plan."""
+
+    plan: FleetPlan
+    average: Floats  # (classes - 1, features)
+    guarantee: DpGuarantee
+    rounds: int
+
+    def __post_init__(self) -> None:
+        wanted = (len(self.plan.classes) - 1, self.plan.n_features)
+        if self.average.shape != wanted or not np.all(np.isfinite(self.average)):
+            raise BundleError(
+                f"the model has weights of shape {self.average.shape} where its plan needs finite "
+                f"ones of {wanted}; save it again."
+            )
+
+    def labels(self, X: Floats) -> NDArray[np.str_]:
+        """The most likely class of every series (n, channels, length)."""
+        cube = as_cube(X)
+        scores = class_scores(feature_map(self.plan).transform(cube), self.average)
+        chosen: NDArray[np.str_] = np.array(self.plan.classes)[scores.argmax(axis=1)]
+        return chosen
+
+    def save(self, path: Path) -> None:
+        """Write one file, whole or not at all; plain arrays, nothing executable."""
+        meta = {
+            "plan": json.loads(self.plan.to_json()),
+            "guarantee": self.guarantee.to_dict(),
+            "rounds": self.rounds,
+        }
+        buffer = io.BytesIO()
+        text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+        np.savez(buffer, meta=text, average=self.average)
+        content = buffer.getvalue()
+        write_atomically(path, _MAGIC + hashlib.sha256(content).digest() + content)
+
+
+def model_of_analyser(folder: Path) -> FleetModel:
+    """The model of a deployment, from the analyser's folder or that of the whole fleet."""
+    from tacit.fleet.analyser_state import Checkpoint
+    from tacit.fleet.learning import Learner, model_from_bytes
+    from tacit.fleet.plan_file import AnalyserConfig, read_config, read_run
+
+    inner = folder / "analyser" / "analyser.toml"
+    config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
+    fleet = read_run(config.plan)
+    stored = Checkpoint.read(config.state / "checkpoint.npz", run=fleet.run)
+    guarantee = Learner(fleet.plan).spent([record.n for record in stored.history if record.n])
+    head = model_from_bytes(stored.model, fleet.plan)
+    if guarantee is None or head.round_number == 0:
+        raise BundleError(f"no round of the run {fleet.run} has been released; wait for the first.")
+    return FleetModel(fleet.plan, head.average, guarantee, head.round_number)
+
+
+def load_fleet_model(path: Path) -> FleetModel:
+    """Read back what `save` wrote; refuse a file that is damaged or of another kind."""
+    try:
+        stored = path.read_bytes()
+    except OSError as error:
+        raise BundleError(
+            f"cannot read the model {path}: {error.strerror}; give a file of 'train timefl --out'."
+        ) from error
+    content = stored[_HEAD:]
+    if stored[:_HEAD] != _MAGIC + hashlib.sha256(content).digest():
+        raise BundleError(f"{path} is no fleet model, or a damaged one; save it again.")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            meta = json.loads(arrays["meta"].tobytes())
+            guarantee = from_dict(meta["guarantee"])
+            plan = plan_from_json(json.dumps(meta["plan"]))
+            average, rounds = arrays["average"], int(meta["rounds"])
+    except (KeyError, ValueError, TypeError) as error:
+        if isinstance(error, TacitError):
+            raise
+        raise BundleError(f"{path} lacks a part of a fleet model ({error}).") from error
+    if not isinstance(guarantee, DpGuarantee):
+        raise BundleError(f"{path} states no differential privacy; it is no sound model.")
+    return FleetModel(plan, average, guarantee, rounds)
