@@ -53,7 +53,7 @@ def free_ports(count: int) -> int:
 class LocalFleet:
     """A fleet in a temporary folder, with its processes by name."""
 
-    def __init__(self, folder: Path, **wishes: Any) -> None:
+    def __init__(self, folder: Path, *, listen: str = "127.0.0.1", **wishes: Any) -> None:
         self.folder = folder
         settings = {
             "n_nodes": 3,
@@ -65,7 +65,7 @@ class LocalFleet:
             "round_seconds": 4.0,
         }
         wanted = Wishes(**(settings | wishes))  # type: ignore[arg-type]
-        hosts = Hosts(port=free_ports(20))
+        hosts = Hosts(port=free_ports(20), listen=listen)
         set_up(folder, load_dataset(DATA), wanted, hosts, seed=0)
         self.fleet: FleetRun = read_run(folder / "plan.toml")
         self.server_config = folder / "server" / "server.toml"

@@ -26,7 +26,7 @@ from tacit.fleet.node import (
     load_series,
     take_part,
 )
-from tacit.fleet.pinned import own_bundle, write_launcher
+from tacit.fleet.pinned import own_bundle
 
 # Flower's own build still asks for a pattern class by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
@@ -215,15 +215,6 @@ def test_any_other_application_is_refused(changes: dict[str, bytes | None]) -> N
 def test_rubbish_is_refused() -> None:
     with pytest.raises(TacitError, match="no archive"):
         check_bundle(b"rubbish", own_bundle())
-
-
-def test_the_launcher_runs_flowers_process_behind_the_check(tmp_path: Path) -> None:
-    launcher = write_launcher(tmp_path / "bin")
-    done = subprocess.run(
-        [launcher, "--help"], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert "--token" in done.stdout
-    assert launcher.name == "flwr-clientapp"
 
 
 def test_a_node_loads_nothing_heavy() -> None:

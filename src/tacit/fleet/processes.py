@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -115,12 +116,10 @@ def run_node(path: Path) -> NoReturn:
 
 
 def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:
-    from tacit.fleet.pinned import write_launcher
+    from tacit.fleet.pinned import write_node_commands
 
     home = (config.state / "flower").resolve()
-    launcher = write_launcher(home / "bin")
-    environment = flower_environment(home)
-    environment["PATH"] = f"{launcher.parent}{os.pathsep}{environment['PATH']}"
+    environment = flower_environment(home, commands=write_node_commands)
     arguments = [
         *("flower-supernode", "--superlink", config.server),
         *("--root-certificates", str(config.authority.resolve())),
@@ -150,11 +149,19 @@ def shuffler_status(config: ServerConfig) -> dict[str, Any]:
     return _get_json(config, config.shuffler_url, "shuffler", 0.0)
 
 
-def flower_environment(home: Path) -> dict[str, str]:
-    """The environment in which Flower's commands run: found, quiet, and at home in `home`."""
+def flower_environment(
+    home: Path, *, commands: Callable[[Path], None] | None = None
+) -> dict[str, str]:
+    """The environment in which Flower's commands run: found, quiet, and at home in `home`.
+
+    What `commands` writes into a folder is found before Flower's commands of the same names.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     if shutil.which("flower-superlink", path=path) is None:
         raise TacitError("a fleet needs Flower; install it with 'pip install tacit-ts[fleet]'.")
+    if commands is not None:
+        commands(home / "bin")
+        path = f"{home / 'bin'}{os.pathsep}{path}"
     return {
         **os.environ,
         "PATH": path,
@@ -162,6 +169,9 @@ def flower_environment(home: Path) -> dict[str, str]:
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+        # Two further ports of the SuperLink's, with nobody in front of them.
+        "FLWR_INTERNAL_GRPC_CONTROL_API": "0",
+        "FLWR_INTERNAL_GRPC_FLEET_API": "0",
         # The nodes' tasks are small; a thread pool each would only compete for the cores.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",

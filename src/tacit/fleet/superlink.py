@@ -1,5 +1,8 @@
 """Flower's SuperLink and one run over it, driven until the analyser has finished.
 
+The SuperLink obeys this server alone (`guard`) and starts nothing but the fleet's own application
+(`pinned`); before anything runs over it, that is put to the test.
+
 The SuperLink's database remembers the nodes' keys; the state of the run itself lives with the
 analyser, so a SuperLink that dies costs nothing but the time to start another run with `--resume`.
 """
@@ -8,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -17,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import TacitError
+from tacit.fleet.guard import SECRET_VARIABLE
 from tacit.fleet.keys import write_atomic
+from tacit.fleet.pinned import write_server_commands
 from tacit.fleet.plan_file import FleetRun, ServerConfig, read_config, read_run
 from tacit.fleet.processes import analyser_status, flower_environment, stop, stop_on_sigterm
 from tacit.progress import Progress, silent
@@ -31,9 +38,12 @@ _CONNECTION = "fleet"
 _KEYS_AT_ONCE = 50
 # One process for many keys: starting Flower's command takes a second, registering a few
 # milliseconds.
+_PYTHON = [sys.executable, "-P", "-c"]  # -P: the working directory is no place to import from
 _REGISTER = """
 import sys
 from flwr.cli.app import app
+from tacit.fleet.guard import show_secret
+show_secret()
 for key in sys.argv[2:]:
     app(["supernode", "register", key, sys.argv[1], "--format", "json"], standalone_mode=False)
 """
@@ -53,7 +63,7 @@ def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict
         )
     stop_on_sigterm()
     home = (config.state / "flower").resolve()
-    environment = flower_environment(home)
+    environment = server_environment(home)
     _write_connection(home, config)
     with _superlink(config, environment) as superlink:
         _register_nodes(config, environment)
@@ -63,13 +73,21 @@ def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict
         return status
 
 
+def server_environment(home: Path) -> dict[str, str]:
+    """Flower's environment with pinned commands and a new secret for the server's processes."""
+    environment = flower_environment(home, commands=write_server_commands)
+    return {**environment, SECRET_VARIABLE: secrets.token_hex(32)}
+
+
 @contextlib.contextmanager
 def _superlink(
     config: ServerConfig, environment: dict[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     config.state.mkdir(parents=True, exist_ok=True)
+    _wait_until_free(config)
     arguments = [
-        *("flower-superlink", "--host", config.host, "--port", str(config.port)),
+        *(*_PYTHON, "from tacit.fleet.guard import superlink; superlink()"),
+        *("--host", config.host, "--port", str(config.port)),
         *("--ssl-ca-certfile", str(config.authority.resolve())),
         *("--ssl-certfile", str(config.certificate.resolve())),
         *("--ssl-keyfile", str(config.private_key.resolve())),
@@ -88,15 +106,34 @@ def _superlink(
     write_atomic(config.state / "superlink.pid", str(process.pid).encode())
     try:
         _wait_until_listening(process, config)
+        _check_guarded(config)
         yield process
     finally:
         stop(process, group=True)
 
 
+def _wait_until_free(config: ServerConfig) -> None:
+    """An earlier SuperLink follows its server within a second or two, but not at once."""
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while _is_listening(config):
+        if time.monotonic() > deadline:
+            raise TacitError(
+                f"something listens on {_own_address(config)} already; stop it, or choose another "
+                "port in the server's and the nodes' configurations."
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_listening(config: ServerConfig) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((config.host, config.port), 1):
+        return True
+    return False
+
+
 def _wait_until_listening(process: subprocess.Popen[bytes], config: ServerConfig) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection((config.host, config.port), 1):
+        if _is_listening(config):
             return
         time.sleep(_POLL_SECONDS)
     raise TacitError(
@@ -105,10 +142,36 @@ def _wait_until_listening(process: subprocess.Popen[bytes], config: ServerConfig
     )
 
 
+def _check_guarded(config: ServerConfig) -> None:
+    """Stop if a stranger could command the SuperLink, as after a change of Flower's."""
+    import httpx
+
+    tls = ssl.create_default_context(cafile=str(config.authority))
+    url = f"https://{_own_address(config)}/v1/control/list-runs"
+    try:
+        status = httpx.post(url, verify=tls, timeout=_START_SECONDS, trust_env=False).status_code
+    except httpx.HTTPError as error:
+        raise TacitError(
+            f"Flower's SuperLink does not answer ({type(error).__name__}); "
+            f"see {config.state / 'superlink.log'}."
+        ) from error
+    if status != httpx.codes.FORBIDDEN:
+        raise TacitError(
+            f"Flower's SuperLink answered a stranger with {status}; install the version of Flower "
+            "that 'pip install tacit-ts[fleet]' asks for."
+        )
+
+
+def _own_address(config: ServerConfig) -> str:
+    """Where the server's own processes reach the SuperLink; Flower's do the same."""
+    host = "127.0.0.1" if config.host == "0.0.0.0" else config.host
+    return f"{host}:{config.port}"
+
+
 def _write_connection(home: Path, config: ServerConfig) -> None:
     text = (
         f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
-        f'address = "{config.host}:{config.port}"\n'
+        f'address = "{_own_address(config)}"\n'
         f'root-certificates = "{config.authority.resolve()}"\n'
     )
     write_atomic(home / "config.toml", text.encode())
@@ -121,7 +184,7 @@ def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
     new = [key for key in sorted(config.node_keys.glob("*.pub")) if key.stem not in known]
     for start in range(0, len(new), _KEYS_AT_ONCE):
         keys = new[start : start + _KEYS_AT_ONCE]
-        code = [sys.executable, "-c", _REGISTER, _CONNECTION]
+        code = [*_PYTHON, _REGISTER, _CONNECTION]
         out = _run([*code, *(str(key.resolve()) for key in keys)], environment)
         answers = [*_json_objects(out.stdout), *({} for _ in keys)]
         for key, answer in zip(keys, answers, strict=False):
@@ -171,7 +234,8 @@ def _ended(environment: dict[str, str], run_id: str) -> str | None:
 
 def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
     """One command of Flower's own, answering in JSON."""
-    done = _run(["flwr", *arguments, "--format", "json"], environment)
+    flwr = [*_PYTHON, "from tacit.fleet.guard import flwr; flwr()"]
+    done = _run([*flwr, *arguments, "--format", "json"], environment)
     answer = next(_json_objects(done.stdout), {})
     if not answer.get("success"):
         said = answer.get("error-message") or done.stderr or done.stdout
