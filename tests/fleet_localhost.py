@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit.data import load_dataset
 from tacit.fleet.deploy import Hosts, Wishes, set_up
+from tacit.fleet.keys import trust_only
 from tacit.fleet.learning import Learner
 from tacit.fleet.local_fleet import start_part
 from tacit.fleet.plan_file import (
@@ -134,11 +135,9 @@ class LocalFleet:
             return [float(entry.epsilon) for entry in ledger.entries() if entry.subject]
 
     def accuracy(self) -> float:
-        import ssl
-
         import httpx
 
-        tls = ssl.create_default_context(cafile=str(self.server.authority))
+        tls = trust_only(self.server.analyser_certificate)
         url = f"{self.server.analyser_url}/v1/model"
         model = httpx.get(url, verify=tls, trust_env=False).raise_for_status().content
         data = load_dataset(DATA)

@@ -56,13 +56,44 @@ def test_init_writes_a_whole_fleet_that_fits_together(folder: Path) -> None:
     assert opener.open(sealed, round_number=1) == b"abcd"
 
 
+def test_three_hosts_for_three_organisations(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "fleet"
+    hosts = ("--host", "a.org", "--shuffler-host", "b.org", "--analyser-host", "10.0.0.3")
+    outcome = tacit(capsys, "fleet", "init", folder, *SMALL, "--nodes", 3, *hosts, "--json")
+    assert outcome.code == 0, outcome.err
+    node = read_config(folder / "nodes" / "node-1" / "node.toml", NodeConfig)
+    shuffler = read_config(folder / "shuffler" / "shuffler.toml", ShufflerConfig)
+    server = read_config(folder / "server" / "server.toml", ServerConfig)
+    analyser = read_config(folder / "analyser" / "analyser.toml", AnalyserConfig)
+    assert node.server == "a.org:9440"
+    assert node.shuffler_url == server.shuffler_url == "https://b.org:9441"
+    assert shuffler.analyser_url == "https://10.0.0.3:9442"
+    assert server.analyser_url == "https://10.0.0.3:9443"
+    # Each side holds the very certificates that it talks to, and there is nobody above them.
+    for copy, of in (
+        (node.server_certificate, server),
+        (node.shuffler_certificate, shuffler),
+        (server.shuffler_certificate, shuffler),
+        (server.analyser_certificate, analyser),
+        (shuffler.analyser_certificate, analyser),
+    ):
+        assert copy.read_bytes() == of.certificate.read_bytes()
+    assert {path.name for path in folder.iterdir()} == {
+        *("plan.toml", "shuffler", "analyser", "server", "nodes"),
+    }
+    wrong = tacit(
+        capsys, "fleet", "init", tmp_path / "no", *SMALL, "--server-host", "a b", "--json"
+    )
+    assert_refused(wrong, "a b")
+
+
 def test_private_files_are_private_and_in_one_place(folder: Path) -> None:
     private = [
         path
         for path in folder.rglob("*")
         if path.suffix == ".key" or path.name in ("identity", "data.npz")
     ]
-    assert len(private) == 7 + 3 * 3
+    assert len(private) == 6 + 3 * 3
     for path in private:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     contents = [path.read_bytes() for path in private]

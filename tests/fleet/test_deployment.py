@@ -41,7 +41,7 @@ def stranger(fleet: LocalFleet) -> Iterator[tuple[subprocess.Popen[bytes], Path]
         process = subprocess.Popen(
             [
                 *("flower-supernode", "--superlink", node.server),
-                *("--root-certificates", str(node.authority)),
+                *("--root-certificates", str(node.server_certificate)),
                 *("--auth-supernode-private-key", str(folder / "identity")),
                 *("--host", "127.0.0.1", "--port", str(node.runtime_port + 5)),
             ],

@@ -202,7 +202,7 @@ class Attacker:
         (self.home / "config.toml").write_text(
             '[superlink]\ndefault = "it"\n[superlink.it]\n'
             f'address = "127.0.0.1:{fleet.server.port}"\n'
-            f'root-certificates = "{fleet.server.authority.resolve()}"\n'
+            f'root-certificates = "{fleet.server.certificate.resolve()}"\n'
         )
         self.environment = flower_environment(self.home)
 
@@ -296,7 +296,7 @@ def steal_a_task(fleet: LocalFleet) -> int:
     from flwr.supercore.runtime import RuntimeHttpClient
 
     client = RuntimeHttpClient.from_server_address(
-        f"127.0.0.1:{fleet.server.port}", False, fleet.server.authority.read_bytes(), []
+        f"127.0.0.1:{fleet.server.port}", False, fleet.server.certificate.read_bytes(), []
     )
     try:
         client.AcquireTask(AcquireTaskRequest(supported_task_types=list(TaskType)))
@@ -313,7 +313,7 @@ def evil_server(fleet: LocalFleet) -> Iterator[None]:
     server, home = fleet.server, (fleet.server.state / "flower").resolve()
     arguments = [
         *("flower-superlink", "--host", "127.0.0.1", "--port", str(server.port)),
-        *("--ssl-ca-certfile", str(server.authority), "--ssl-certfile", str(server.certificate)),
+        *("--ssl-ca-certfile", str(server.certificate), "--ssl-certfile", str(server.certificate)),
         *("--ssl-keyfile", str(server.private_key), "--enable-supernode-auth"),
         "--disable-runtime-dependency-installation",
     ]

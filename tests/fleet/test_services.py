@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ import httpx
 import pytest
 
 from fleet_localhost import LocalFleet, local_fleet, wait_until
-from tacit.fleet.keys import self_signed
+from tacit.fleet.keys import self_signed, trust_only
 from tacit.fleet.learning import Learner
 from tacit.fleet.node import Acknowledgement, Outbox, ShufflerClient, load_series, take_part
 from tacit.fleet.tokens import make_token
@@ -27,7 +26,7 @@ def fleet(tmp_path: Path) -> Iterator[LocalFleet]:
 
 
 def model_of(fleet: LocalFleet) -> bytes:
-    tls = ssl.create_default_context(cafile=str(fleet.server.authority))
+    tls = trust_only(fleet.server.analyser_certificate)
     return httpx.get(f"{fleet.server.analyser_url}/v1/model", verify=tls, trust_env=False).content
 
 
@@ -113,7 +112,7 @@ def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
 def test_strangers_and_wrong_bodies_are_refused(fleet: LocalFleet, tmp_path: Path) -> None:
     wait_for_round(fleet, 1)
     config, run = fleet.node("node-1"), fleet.fleet.run
-    tls = ssl.create_default_context(cafile=str(config.authority))
+    tls = trust_only(config.shuffler_certificate)
     learner = Learner(fleet.fleet.plan)
     outbox = Outbox(config, fleet.fleet, learner)
     body = outbox.commit(1, lambda: learner.report(model_of(fleet), *load_series(config.data)))
@@ -148,17 +147,17 @@ def test_strangers_and_wrong_bodies_are_refused(fleet: LocalFleet, tmp_path: Pat
 
     # The analyser's ingest port speaks to the shuffler alone, and TLS sees to it.
     url = f"https://127.0.0.1:{fleet.analyser.ingest_port}/v1/status"
-    trusting = ssl.create_default_context(cafile=str(config.authority))
+    trusting = trust_only(fleet.server.analyser_certificate)
     with pytest.raises(httpx.TransportError):
         httpx.get(url, verify=trusting, trust_env=False)
     self_signed("an impostor").write(tmp_path, "impostor")
     trusting.load_cert_chain(tmp_path / "impostor.crt", tmp_path / "impostor.key")
     with pytest.raises(httpx.TransportError):
         httpx.get(url, verify=trusting, trust_env=False)
-    pinned = ssl.create_default_context(cafile=str(config.authority))
+    pinned = trust_only(fleet.server.analyser_certificate)
     shuffler = fleet.folder / "shuffler"
     pinned.load_cert_chain(shuffler / "client.crt", shuffler / "client.key")
     assert httpx.get(url, verify=pinned, trust_env=False).json()["round"] == 1
     # The public port shows the model and takes no batches.
     public = f"{fleet.server.analyser_url}/v1/batches/{run}/1?batch_id=x&n_nodes=3"
-    assert httpx.post(public, content=b"x", verify=tls, trust_env=False).status_code == 404
+    assert httpx.post(public, content=b"x", verify=pinned, trust_env=False).status_code == 404

@@ -46,8 +46,17 @@ def init(
         float, typer.Option(help="Time for a round, counted from its first report.")
     ] = 60.0,
     host: Annotated[
-        str, typer.Option(help="Host name or address of all three services.")
+        str, typer.Option(help="Host name or address of services without one of their own.")
     ] = "127.0.0.1",
+    server_host: Annotated[
+        str | None, typer.Option(help="Host name or address of the server; default: --host.")
+    ] = None,
+    shuffler_host: Annotated[
+        str | None, typer.Option(help="Host name or address of the shuffler; default: --host.")
+    ] = None,
+    analyser_host: Annotated[
+        str | None, typer.Option(help="Host name or address of the analyser; default: --host.")
+    ] = None,
     listen: Annotated[str, typer.Option(help="Address on which services listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="First port; services take port to port + 3.")] = 9440,
     seed: SeedOption = 0,
@@ -75,7 +84,13 @@ def init(
         round_seconds=round_seconds,
         n_kernels=kernels,
     )
-    hosts = Hosts(server=host, shuffler=host, analyser=host, listen=listen, port=port)
+    hosts = Hosts(
+        server=server_host or host,
+        shuffler=shuffler_host or host,
+        analyser=analyser_host or host,
+        listen=listen,
+        port=port,
+    )
     try:
         fleet = set_up(folder, load_dataset(data), wishes, hosts, seed=seed)
     except OSError as error:

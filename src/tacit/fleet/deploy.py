@@ -2,7 +2,7 @@
 
 `tacit fleet init` calls `set_up`. Each folder under the target holds all that one machine needs
 and nothing that another one may not see: move `shuffler/`, `analyser/`, `server/` and every folder
-in `nodes/` to its machine, and put `authority/` away.
+in `nodes/` to its machine.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from tacit.errors import TacitError, check_at_least
 from tacit.fleet.config import FleetPlan, PrivUnitSettings, make_plan
 from tacit.fleet.flower_files import write_app
-from tacit.fleet.keys import Authority, node_identity, self_signed, write_atomic, write_secret
-from tacit.fleet.plan_file import FleetRun
+from tacit.fleet.keys import Pair, node_identity, self_signed, write_atomic, write_secret
+from tacit.fleet.plan_file import FleetRun, own_host
 from tacit.fleet.seal import new_key
 from tacit.fleet.spending import composed_epsilon
 from tacit.fleet.tokens import new_secret, node_key
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tacit.data import Dataset
 
 _STEP = 1e-6
+_LOCAL = ("localhost", "127.0.0.1")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
@@ -58,9 +59,28 @@ class Hosts:
         """Where the analyser publishes model and status."""
         return f"https://{self.analyser}:{self.port + 3}"
 
+    def certificates(self, run: str) -> Certificates:
+        """A new certificate per service, for the names under which it is reached."""
+        # The server's own processes come to the address on which it listens.
+        server = _names(self.server, own_host(self.listen))
+        return Certificates(
+            server=self_signed(f"server of {run}", hosts=server),
+            shuffler=self_signed(f"shuffler of {run}", hosts=_names(self.shuffler)),
+            analyser=self_signed(f"analyser of {run}", hosts=_names(self.analyser)),
+        )
+
     def runtime_port(self, node: int) -> int:
         """A local port for the node's own Flower processes."""
         return self.port + 10 + node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """Each service's certificate and key; who talks to it gets a copy of the certificate."""
+
+    server: Pair
+    shuffler: Pair
+    analyser: Pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +103,18 @@ def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: i
     private, public = new_key()
     fleet = new_run(data, wishes, public_key=public)
     names = [f"node-{i + 1}" for i in range(wishes.n_nodes)]
-    authority = Authority(f"fleet {fleet.run}")
-    authority.pair.write(folder / "authority", "ca")
-    _write_toml(folder / "plan.toml", fleet.to_plain())
+    tls = hosts.certificates(fleet.run)
+    _write_plan(folder, fleet)
     secret = new_secret()
-    _write_shuffler(folder / "shuffler", fleet, authority, hosts, names=names, secret=secret)
+    _write_shuffler(folder / "shuffler", fleet, tls, hosts, names=names, secret=secret)
     pinned = (folder / "shuffler" / "client.crt").read_bytes()
-    _write_analyser(
-        folder / "analyser", fleet, authority, hosts, sealing_key=private, pinned=pinned
-    )
-    _write_server(folder / "server", fleet, authority, hosts)
+    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, pinned=pinned)
+    _write_server(folder / "server", fleet, tls, hosts)
     parts = _split(data, wishes.n_nodes, seed=seed)
     for i, name in enumerate(names):
         key = node_key(secret, run=fleet.run, node=name)
         public_identity = _write_node(
-            folder / "nodes" / name, fleet, authority, hosts, name=name, index=i, token_key=key
+            folder / "nodes" / name, fleet, tls, hosts, name=name, index=i, token_key=key
         )
         write_atomic(folder / "server" / "node_keys" / f"{name}.pub", public_identity)
         _write_series(folder / "nodes" / name / "data.npz", data, parts == i)
@@ -165,17 +182,18 @@ def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
 def _write_shuffler(
     folder: Path,
     fleet: FleetRun,
-    authority: Authority,
+    tls: Certificates,
     hosts: Hosts,
     *,
     names: list[str],
     secret: bytes,
 ) -> None:
-    authority.issue("shuffler", (hosts.shuffler,)).write(folder, "tls")
+    tls.shuffler.write(folder, "tls")
     self_signed(f"shuffler of {fleet.run}").write(folder, "client")
+    write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_secret(folder / "registration.key", secret)
     write_atomic(folder / "nodes.txt", "".join(f"{name}\n" for name in names).encode())
-    _common(folder, fleet, authority)
+    _write_plan(folder, fleet)
     _write_toml(
         folder / "shuffler.toml",
         {
@@ -184,10 +202,10 @@ def _write_shuffler(
             "port": hosts.port + 1,
             "certificate": "tls.crt",
             "private_key": "tls.key",
-            "authority": "ca.crt",
             "client_certificate": "client.crt",
             "client_key": "client.key",
             "analyser_url": hosts.ingest_url,
+            "analyser_certificate": "analyser.crt",
             "registration_secret": "registration.key",
             "nodes": "nodes.txt",
         },
@@ -197,16 +215,16 @@ def _write_shuffler(
 def _write_analyser(
     folder: Path,
     fleet: FleetRun,
-    authority: Authority,
+    tls: Certificates,
     hosts: Hosts,
     *,
     sealing_key: bytes,
     pinned: bytes,
 ) -> None:
-    authority.issue("analyser", (hosts.analyser,)).write(folder, "tls")
+    tls.analyser.write(folder, "tls")
     write_secret(folder / "sealing.key", sealing_key)
     write_atomic(folder / "shuffler.crt", pinned)
-    _common(folder, fleet, authority)
+    _write_plan(folder, fleet)
     _write_toml(
         folder / "analyser.toml",
         {
@@ -223,10 +241,12 @@ def _write_analyser(
     )
 
 
-def _write_server(folder: Path, fleet: FleetRun, authority: Authority, hosts: Hosts) -> None:
-    authority.issue("server", (hosts.server,)).write(folder, "tls")
+def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts) -> None:
+    tls.server.write(folder, "tls")
+    write_atomic(folder / "analyser.crt", tls.analyser.certificate)
+    write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     write_app(folder / "app")
-    _common(folder, fleet, authority)
+    _write_plan(folder, fleet)
     _write_toml(
         folder / "server.toml",
         {
@@ -235,12 +255,13 @@ def _write_server(folder: Path, fleet: FleetRun, authority: Authority, hosts: Ho
             "port": hosts.port,
             "certificate": "tls.crt",
             "private_key": "tls.key",
-            "authority": "ca.crt",
             "node_keys": "node_keys",
             "app": "app",
             "state": "state",
             "analyser_url": hosts.public_url,
+            "analyser_certificate": "analyser.crt",
             "shuffler_url": hosts.shuffler_url,
+            "shuffler_certificate": "shuffler.crt",
         },
     )
 
@@ -248,7 +269,7 @@ def _write_server(folder: Path, fleet: FleetRun, authority: Authority, hosts: Ho
 def _write_node(
     folder: Path,
     fleet: FleetRun,
-    authority: Authority,
+    tls: Certificates,
     hosts: Hosts,
     *,
     name: str,
@@ -258,7 +279,9 @@ def _write_node(
     private, public = node_identity()
     write_secret(folder / "identity", private)
     write_secret(folder / "token.key", token_key)
-    _common(folder, fleet, authority)
+    write_atomic(folder / "server.crt", tls.server.certificate)
+    write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
+    _write_plan(folder, fleet)
     _write_toml(
         folder / "node.toml",
         {
@@ -266,8 +289,9 @@ def _write_node(
             "name": name,
             "data": "data.npz",
             "server": f"{hosts.server}:{hosts.port}",
+            "server_certificate": "server.crt",
             "shuffler_url": hosts.shuffler_url,
-            "authority": "ca.crt",
+            "shuffler_certificate": "shuffler.crt",
             "identity": "identity",
             "token_key": "token.key",
             "state": "state",
@@ -277,9 +301,14 @@ def _write_node(
     return public
 
 
-def _common(folder: Path, fleet: FleetRun, authority: Authority) -> None:
+def _names(*hosts: str) -> tuple[str, ...]:
+    """The names in a certificate; this machine goes by two, of which either may be used."""
+    names = (name for host in hosts for name in (_LOCAL if host in _LOCAL else (host,)))
+    return tuple(dict.fromkeys(names))
+
+
+def _write_plan(folder: Path, fleet: FleetRun) -> None:
     _write_toml(folder / "plan.toml", fleet.to_plain())
-    write_atomic(folder / "ca.crt", authority.pair.certificate)
 
 
 def _split(data: Dataset, n_nodes: int, *, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:

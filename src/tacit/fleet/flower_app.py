@@ -9,7 +9,6 @@ for Flower's replies: a dead node holds nothing up.
 from __future__ import annotations
 
 import logging
-import ssl
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +19,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
+from tacit.fleet.keys import trust_only
 from tacit.fleet.plan_file import FleetRun, NodeConfig, ServerConfig, read_config, read_run
 
 _LOG = logging.getLogger("tacit.fleet")
@@ -77,9 +77,11 @@ class AnalyserClient:
     """The server's view of the analyser: its status, and the model to broadcast."""
 
     def __init__(self, config: ServerConfig) -> None:
-        tls = ssl.create_default_context(cafile=str(config.authority))
         self._http = httpx.Client(
-            base_url=config.analyser_url, verify=tls, timeout=20.0, trust_env=False
+            base_url=config.analyser_url,
+            verify=trust_only(config.analyser_certificate),
+            timeout=20.0,
+            trust_env=False,
         )
 
     def status(self) -> dict[str, Any]:

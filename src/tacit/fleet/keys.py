@@ -1,4 +1,7 @@
-"""Keys and certificates of one fleet: a small authority, TLS for the services, node identities.
+"""Keys and certificates of one fleet: TLS for the services, and the nodes' identities.
+
+There is no authority. Every service has a certificate of its own making, and whoever talks to it
+holds a copy and trusts nothing else: what one organisation runs cannot pose as what another runs.
 
 `tacit fleet init` calls this once. Private keys are written with mode 0600, and every file is
 written whole or not at all.
@@ -10,6 +13,7 @@ import datetime as dt
 import ipaddress
 import os
 import secrets
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +22,22 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tacit.errors import TacitError
+
 _VALID = dt.timedelta(days=825)
 _CLOCK_SLACK = dt.timedelta(minutes=10)  # clocks of devices are seldom exact
 _NO_PASSWORD = serialization.NoEncryption()
+_SIGNS_HANDSHAKES = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
@@ -67,48 +84,39 @@ class Pair:
         write_secret(folder / f"{name}.key", self.private_key)
 
 
-class Authority:
-    """Signs the TLS certificates of one fleet's services; nobody else trusts it."""
+def self_signed(name: str, *, hosts: tuple[str, ...] = ()) -> Pair:
+    """A certificate that is its own anchor: a service's under `hosts`, or without any a client's.
 
-    def __init__(self, name: str) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _common_name(f"{name} authority")
-        builder = _builder(self._name, self._name, self._key.public_key())
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
-        builder = builder.add_extension(_usage(signs_certificates=True), True)
-        self._certificate = builder.sign(self._key, hashes.SHA256())
-
-    @property
-    def pair(self) -> Pair:
-        """The authority's own certificate and key; keep the key away from the services."""
-        return Pair(certificate=_pem(self._certificate), private_key=_key_pem(self._key))
-
-    def issue(self, name: str, hosts: tuple[str, ...]) -> Pair:
-        """A server certificate for the given host names and addresses."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_common_name(name), self._name, key.public_key())
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-        builder = builder.add_extension(_usage(signs_certificates=False), True)
-        builder = builder.add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), False)
-        builder = builder.add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False
-        )
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        builder = builder.add_extension(issuer, False)
-        certificate = builder.sign(self._key, hashes.SHA256())
-        return Pair(certificate=_pem(certificate), private_key=_key_pem(key))
-
-
-def self_signed(name: str) -> Pair:
-    """A client certificate that its peer trusts by itself: pinning, not a chain."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = _common_name(name)
-    builder = _builder(subject, subject, key.public_key())
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
-    builder = builder.add_extension(_usage(signs_certificates=True), True)
-    client = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
-    certificate = builder.add_extension(client, False).sign(key, hashes.SHA256())
+    It is no authority, so its key cannot sign a certificate for somebody else.
+    """
+    key, subject = ec.generate_private_key(ec.SECP256R1()), _common_name(name)
+    builder = _builder(subject, key.public_key())
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+    builder = builder.add_extension(_SIGNS_HANDSHAKES, True)
+    if hosts:
+        names = x509.SubjectAlternativeName([_host_name(host) for host in hosts])
+        builder = builder.add_extension(names, False)
+    use = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
+    certificate = builder.add_extension(x509.ExtendedKeyUsage([use]), False).sign(
+        key, hashes.SHA256()
+    )
     return Pair(certificate=_pem(certificate), private_key=_key_pem(key))
+
+
+def trust_only(certificate: Path) -> ssl.SSLContext:
+    """TLS towards the one service that holds this certificate's key, and towards nobody else."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks the host's name too
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # The certificate is the anchor itself; no chain is built.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(certificate)
+    except OSError as error:  # ssl.SSLError too
+        raise TacitError(
+            f"cannot use the certificate {certificate} ({error.strerror or error}); copy it from "
+            "the folder that 'tacit fleet init' wrote."
+        ) from error
+    return context
 
 
 def node_identity() -> tuple[bytes, bytes]:
@@ -123,14 +131,12 @@ def node_identity() -> tuple[bytes, bytes]:
     return private, public
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(issuer)
+        .issuer_name(subject)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SLACK)
@@ -139,28 +145,11 @@ def _builder(
     )
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternatives(hosts: tuple[str, ...]) -> list[x509.GeneralName]:
-    names: list[x509.GeneralName] = []
-    for host in dict.fromkeys((*hosts, "localhost", "127.0.0.1")):
-        try:
-            names.append(x509.IPAddress(ipaddress.ip_address(host)))
-        except ValueError:
-            names.append(x509.DNSName(host))
-    return names
+def _host_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _common_name(name: str) -> x509.Name:

@@ -12,7 +12,6 @@ NumPy, `cryptography` and `httpx` only: Flower starts a fresh process for every 
 from __future__ import annotations
 
 import logging
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import LedgerError, TacitError
-from tacit.fleet.keys import write_secret
+from tacit.fleet.keys import trust_only, write_secret
 from tacit.fleet.learning import Learner
 from tacit.fleet.plan_file import FleetRun, NodeConfig, read_run
 from tacit.fleet.seal import Sealer
@@ -48,15 +47,20 @@ class Acknowledgement:
 
 
 class ShufflerClient:
-    """The node's connection to the shuffler: TLS, and tokens under the node's key."""
+    """The node's connection to the shuffler: its certificate and no other, and tokens.
+
+    Whoever else runs a part of the fleet, the analyser above all, must not get a report from here.
+    """
 
     def __init__(self, config: NodeConfig, fleet: FleetRun) -> None:
         self._run = fleet.run
         self._name = config.name
         self._key = config.token_key.read_bytes()
-        tls = ssl.create_default_context(cafile=str(config.authority))
         self._http = httpx.Client(
-            base_url=config.shuffler_url, verify=tls, timeout=_TIMEOUT_SECONDS, trust_env=False
+            base_url=config.shuffler_url,
+            verify=trust_only(config.shuffler_certificate),
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
         )
 
     def open_round(self) -> int | None:

@@ -69,10 +69,10 @@ class ShufflerConfig:
     port: int
     certificate: Path
     private_key: Path
-    authority: Path
     client_certificate: Path
     client_key: Path
     analyser_url: str
+    analyser_certificate: Path
     registration_secret: Path
     nodes: Path
 
@@ -101,12 +101,13 @@ class ServerConfig:
     port: int
     certificate: Path
     private_key: Path
-    authority: Path
     node_keys: Path
     app: Path
     state: Path
     analyser_url: str
+    analyser_certificate: Path
     shuffler_url: str
+    shuffler_certificate: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +118,9 @@ class NodeConfig:
     name: str
     data: Path
     server: str
+    server_certificate: Path
     shuffler_url: str
-    authority: Path
+    shuffler_certificate: Path
     identity: Path
     token_key: Path
     state: Path
@@ -126,6 +128,11 @@ class NodeConfig:
 
 
 _Config = TypeVar("_Config", ShufflerConfig, AnalyserConfig, ServerConfig, NodeConfig)
+
+
+def own_host(listen: str) -> str:
+    """Where processes of the same machine reach what listens there; as Flower's own do."""
+    return "127.0.0.1" if listen == "0.0.0.0" else listen
 
 
 def read_run(path: Path) -> FleetRun:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tacit.errors import TacitError
-from tacit.fleet.keys import write_atomic
+from tacit.fleet.keys import trust_only, write_atomic
 from tacit.fleet.plan_file import (
     AnalyserConfig,
     FleetRun,
@@ -94,8 +95,10 @@ def run_node(path: Path) -> NoReturn:
     """Keep Flower's SuperNode running for one node; what it runs is pinned to the installation."""
     config = read_config(path, NodeConfig)
     read_run(config.plan)
-    for needed in (config.data, config.identity, config.token_key, config.authority):
+    for needed in (config.data, config.identity, config.token_key):
         read_bytes(needed)
+    for certificate in (config.server_certificate, config.shuffler_certificate):
+        trust_only(certificate)
     arguments, environment = _supernode(path, config)
     stop_on_sigterm()
     while True:
@@ -122,7 +125,7 @@ def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str
     environment = flower_environment(home, commands=write_node_commands)
     arguments = [
         *("flower-supernode", "--superlink", config.server),
-        *("--root-certificates", str(config.authority.resolve())),
+        *("--root-certificates", str(config.server_certificate.resolve())),
         *("--auth-supernode-private-key", str(config.identity.resolve())),
         *("--host", "127.0.0.1", "--port", str(config.runtime_port)),
         *("--node-config", f'tacit-config="{path.resolve()}"'),
@@ -141,12 +144,13 @@ def stop_on_sigterm() -> None:
 
 def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[str, Any]:
     """The analyser's public status."""
-    return _get_json(config, config.analyser_url, "analyser", wait_seconds)
+    tls = trust_only(config.analyser_certificate)
+    return _get_json(config.analyser_url, tls, "analyser", wait_seconds)
 
 
 def shuffler_status(config: ServerConfig) -> dict[str, Any]:
     """The shuffler's public status: the open round and how many reported."""
-    return _get_json(config, config.shuffler_url, "shuffler", 0.0)
+    return _get_json(config.shuffler_url, trust_only(config.shuffler_certificate), "shuffler", 0.0)
 
 
 def flower_environment(
@@ -199,12 +203,9 @@ def read_bytes(path: Path) -> bytes:
         raise TacitError(f"cannot read {path}: {error.strerror}.") from error
 
 
-def _get_json(config: ServerConfig, url: str, who: str, wait_seconds: float) -> dict[str, Any]:
-    import ssl
-
+def _get_json(url: str, tls: ssl.SSLContext, who: str, wait_seconds: float) -> dict[str, Any]:
     import httpx
 
-    tls = ssl.create_default_context(cafile=str(config.authority))
     deadline = time.monotonic() + wait_seconds
     while True:
         try:

@@ -23,6 +23,7 @@ from fastapi.responses import JSONResponse
 
 from tacit.errors import TacitError
 from tacit.fleet.analyser import Analyser
+from tacit.fleet.keys import trust_only
 from tacit.fleet.plan_file import AnalyserConfig, ShufflerConfig
 from tacit.fleet.shuffler import Batch, Refused, Shuffler
 
@@ -83,7 +84,7 @@ class Courier:
     async def run(self, shuffler: Shuffler) -> None:
         """Ask for the round, wait until it is due, deliver, and so on until cancelled."""
         async with httpx.AsyncClient(
-            base_url=self._url, verify=self._tls, timeout=_TIMEOUT_SECONDS
+            base_url=self._url, verify=self._tls, timeout=_TIMEOUT_SECONDS, trust_env=False
         ) as client:
             answer = await self._until_answered(client.build_request("GET", "/v1/status"), client)
             shuffler.open_round(_open_round(answer))
@@ -238,7 +239,7 @@ def serve(servers: Sequence[uvicorn.Server]) -> None:
 
 def shuffler_servers(config: ShufflerConfig, shuffler: Shuffler) -> list[uvicorn.Server]:
     """The shuffler's one server, with its client certificate for the analyser."""
-    tls = ssl.create_default_context(cafile=str(config.authority))
+    tls = trust_only(config.analyser_certificate)
     tls.load_cert_chain(config.client_certificate, config.client_key)
     app = shuffler_app(shuffler, Courier(url=config.analyser_url, tls=tls))
     return [_server(app, config, port=config.port)]

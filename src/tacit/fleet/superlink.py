@@ -13,7 +13,6 @@ import contextlib
 import json
 import secrets
 import socket
-import ssl
 import subprocess
 import sys
 import time
@@ -23,9 +22,9 @@ from typing import Any
 
 from tacit.errors import TacitError
 from tacit.fleet.guard import SECRET_VARIABLE
-from tacit.fleet.keys import write_atomic
+from tacit.fleet.keys import trust_only, write_atomic
 from tacit.fleet.pinned import write_server_commands
-from tacit.fleet.plan_file import FleetRun, ServerConfig, read_config, read_run
+from tacit.fleet.plan_file import FleetRun, ServerConfig, own_host, read_config, read_run
 from tacit.fleet.processes import analyser_status, flower_environment, stop, stop_on_sigterm
 from tacit.progress import Progress, silent
 
@@ -88,7 +87,7 @@ def _superlink(
     arguments = [
         *(*_PYTHON, "from tacit.fleet.guard import superlink; superlink()"),
         *("--host", config.host, "--port", str(config.port)),
-        *("--ssl-ca-certfile", str(config.authority.resolve())),
+        *("--ssl-ca-certfile", str(config.certificate.resolve())),
         *("--ssl-certfile", str(config.certificate.resolve())),
         *("--ssl-keyfile", str(config.private_key.resolve())),
         *("--database", str((config.state / "superlink.db").resolve())),
@@ -146,7 +145,7 @@ def _check_guarded(config: ServerConfig) -> None:
     """Stop if a stranger could command the SuperLink, as after a change of Flower's."""
     import httpx
 
-    tls = ssl.create_default_context(cafile=str(config.authority))
+    tls = trust_only(config.certificate)
     url = f"https://{_own_address(config)}/v1/control/list-runs"
     try:
         status = httpx.post(url, verify=tls, timeout=_START_SECONDS, trust_env=False).status_code
@@ -163,16 +162,15 @@ def _check_guarded(config: ServerConfig) -> None:
 
 
 def _own_address(config: ServerConfig) -> str:
-    """Where the server's own processes reach the SuperLink; Flower's do the same."""
-    host = "127.0.0.1" if config.host == "0.0.0.0" else config.host
-    return f"{host}:{config.port}"
+    """Where the server's own processes reach the SuperLink."""
+    return f"{own_host(config.host)}:{config.port}"
 
 
 def _write_connection(home: Path, config: ServerConfig) -> None:
     text = (
         f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
         f'address = "{_own_address(config)}"\n'
-        f'root-certificates = "{config.authority.resolve()}"\n'
+        f'root-certificates = "{config.certificate.resolve()}"\n'
     )
     write_atomic(home / "config.toml", text.encode())
 
