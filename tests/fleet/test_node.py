@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from fleet_localhost import LocalFleet
 from tacit.errors import LedgerError, TacitError
 from tacit.fleet import node as node_module
 from tacit.fleet.flower_files import APP_FILES, check_bundle
+from tacit.fleet.keys import write_secret
 from tacit.fleet.learning import Learner
 from tacit.fleet.node import (
     NO_REPORT,
@@ -86,7 +90,7 @@ def test_a_power_cut_costs_at_most_one_debit(
     cost = Learner(fleet.fleet.plan).node_cost(1).epsilon
     with monkeypatch.context() as patch:
         if step == "writing":
-            patch.setattr(node_module, "write_secret", cut)
+            patch.setattr(node_module, "write_secret_once", cut)
         elif step == "debiting":
             patch.setattr(Outbox, "_debit", cut)
         if step == "sending":
@@ -101,6 +105,72 @@ def test_a_power_cut_costs_at_most_one_debit(
     again.commit(1, unexpected if made_before else lambda: report(fleet))
     assert again.spent() == cost
     again.close()
+
+
+def test_two_tasks_for_one_round_make_one_report(fleet: LocalFleet, tmp_path: Path) -> None:
+    """Flower starts a process per task, so a server that asks twice is answered twice at once."""
+    made: list[list[bytes]] = []
+
+    def slowly() -> list[bytes]:
+        made.append(report(fleet))
+        time.sleep(0.5)  # long enough for the other to come in between
+        return made[-1]
+
+    def task(_: int) -> bytes:
+        with contextlib.closing(open_outbox(fleet, tmp_path)) as outbox:
+            return outbox.commit(1, slowly)
+
+    with ThreadPoolExecutor(4) as pool:
+        sent = list(pool.map(task, range(4)))
+    assert len(made) == 1
+    assert len(set(sent)) == 1
+    with contextlib.closing(open_outbox(fleet, tmp_path)) as outbox:
+        assert outbox.spent() == Learner(fleet.fleet.plan).node_cost(1).epsilon
+        assert outbox.commit(1, unexpected) == sent[0]
+
+
+HOLD = """\
+import sys, time
+from pathlib import Path
+from tacit.fleet.keys import write_secret
+from tacit.fleet.learning import Learner
+from tacit.fleet.node import Outbox, load_series
+from tacit.fleet.plan_file import NodeConfig, read_config, read_run
+config = read_config(Path(sys.argv[1]), NodeConfig)
+learner = Learner(read_run(config.plan).plan)
+def report():
+    print("making", flush=True)
+    time.sleep(float(sys.argv[2]))
+    return learner.report(learner.initial(), *load_series(config.data))
+Outbox(config, read_run(config.plan), learner).commit(1, report)
+"""
+
+
+def test_another_process_is_waited_for_and_a_dead_one_is_not(fleet: LocalFleet) -> None:
+    config = fleet.node("node-3")
+    command = [sys.executable, "-c", HOLD, str(fleet.path("node-3"))]
+    with subprocess.Popen([*command, "60"], stdout=subprocess.PIPE) as dying:
+        assert dying.stdout is not None
+        assert dying.stdout.readline() == b"making\n"
+        dying.kill()
+    with subprocess.Popen([*command, "1"], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"making\n"
+        outbox = Outbox(config, fleet.fleet, Learner(fleet.fleet.plan))
+        with contextlib.closing(outbox):
+            outbox.commit(1, unexpected)
+            assert outbox.spent() == Learner(fleet.fleet.plan).node_cost(1).epsilon
+
+
+def test_a_report_on_disk_is_never_overwritten(fleet: LocalFleet, outbox: Outbox) -> None:
+    """Not even where the lock does not hold, as on some network drives."""
+
+    def overtaken() -> list[bytes]:
+        write_secret(outbox._path(1), b"the report that was first")
+        return report(fleet)
+
+    assert outbox.commit(1, overtaken) == b"the report that was first"
+    assert [path.name for path in outbox._folder.glob("*round*")] == ["round-000001.sealed"]
 
 
 def test_a_deleted_report_is_not_made_twice(fleet: LocalFleet, outbox: Outbox) -> None:

@@ -14,6 +14,7 @@ import ipaddress
 import os
 import secrets
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,20 @@ _SIGNS_HANDSHAKES = x509.KeyUsage(
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Write a file whole or not at all, and have it on disk before returning."""
+    _publish(path, content, mode=mode, publish=lambda temporary: temporary.replace(path))
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Write a private file that only its owner can read."""
+    write_atomic(path, content, mode=0o600)
+
+
+def write_secret_once(path: Path, content: bytes) -> None:
+    """Write a private file that must not exist yet; `FileExistsError` if it does."""
+    _publish(path, content, mode=0o600, publish=path.hardlink_to)
+
+
+def _publish(path: Path, content: bytes, *, mode: int, publish: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -50,16 +65,10 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
+        publish(temporary)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     _sync_folder(path.parent)
-
-
-def write_secret(path: Path, content: bytes) -> None:
-    """Write a private file that only its owner can read."""
-    write_atomic(path, content, mode=0o600)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -11,8 +11,10 @@ NumPy, `cryptography` and `httpx` only: Flower starts a fresh process for every 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import LedgerError, TacitError
-from tacit.fleet.keys import trust_only, write_secret
+from tacit.fleet.keys import trust_only, write_secret_once
 from tacit.fleet.learning import Learner
 from tacit.fleet.plan_file import FleetRun, NodeConfig, read_run
 from tacit.fleet.seal import Sealer
@@ -100,20 +102,18 @@ class Outbox:
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
 
     def commit(self, round_number: int, make_report: Callable[[], list[bytes]]) -> bytes:
-        """The round's sealed messages, made at most once and debited exactly once."""
+        """The round's sealed messages, made at most once and debited exactly once.
+
+        One task at a time: Flower starts each as a process of its own, and a server may ask twice.
+        """
         path = self._path(round_number)
-        if not path.exists():
-            if self._debited(round_number):
-                raise LedgerError(
-                    f"round {round_number} was debited and its report deleted; it is not made "
-                    "twice, wait for the next round."
-                )
-            sealed = [self._sealer.seal(m, round_number=round_number) for m in make_report()]
-            write_secret(path, b"".join(sealed))
-        if not self._debited(round_number):
-            self._debit(round_number)
-        self._delete_before(round_number)
-        return path.read_bytes()
+        with self._alone():
+            if not path.exists():
+                self._make(round_number, make_report)
+            if not self._debited(round_number):
+                self._debit(round_number)
+            self._delete_before(round_number)
+            return path.read_bytes()
 
     def spent(self) -> float:
         """Epsilon debited so far."""
@@ -122,6 +122,25 @@ class Outbox:
     def close(self) -> None:
         """Close the ledger."""
         self._ledger.close()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        # A file for this alone: closing a descriptor of the ledger's would drop SQLite's locks.
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "lock").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # the system takes it back when the process dies
+            yield
+
+    def _make(self, round_number: int, make_report: Callable[[], list[bytes]]) -> None:
+        if self._debited(round_number):
+            raise LedgerError(
+                f"round {round_number} was debited and its report deleted; it is not made "
+                "twice, wait for the next round."
+            )
+        sealed = [self._sealer.seal(m, round_number=round_number) for m in make_report()]
+        # Where the drive knows no locks another task may have been first; then its report counts.
+        with contextlib.suppress(FileExistsError):
+            write_secret_once(self._path(round_number), b"".join(sealed))
 
     def _purpose(self, round_number: int) -> str:
         return f"fleet run {self._run} round {round_number}"
