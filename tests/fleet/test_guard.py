@@ -10,6 +10,7 @@ import contextlib
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -126,6 +127,24 @@ def test_every_command_of_flowers_but_one_is_refused(tmp_path: Path) -> None:
             assert f"refused a task for {name}" in done.stderr
         assert "--token" in run_command(tmp_path / side / allowed).stdout
     assert "--runtime-api-address" in run_command(tmp_path / "server" / "flower-superexec").stdout
+
+
+def test_a_search_that_would_miss_them_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for commands in (write_node_commands, write_server_commands):
+        found = flower_environment(tmp_path / "state", commands=commands)["PATH"]
+        where = shutil.which("flwr-agentapp", path=found)
+        assert where == str(tmp_path / "state" / "bin" / "flwr-agentapp")
+        with pytest.raises(TacitError, match="cannot be run"):
+            flower_environment(tmp_path / "a:b", commands=commands)
+    # A drive that is mounted without execution: the search goes on to the next folder.
+    may = os.access
+    monkeypatch.setattr(
+        os, "access", lambda p, m: not str(p).startswith(str(tmp_path)) and may(p, m)
+    )
+    with pytest.raises(TacitError, match="on a drive that allows programs"):
+        flower_environment(tmp_path / "state", commands=write_node_commands)
 
 
 # The attacks.

@@ -166,6 +166,7 @@ def flower_environment(
     if commands is not None:
         commands(home / "bin")
         path = f"{home / 'bin'}{os.pathsep}{path}"
+        _check_found_first(home / "bin", path)
     return {
         **os.environ,
         "PATH": path,
@@ -180,6 +181,16 @@ def flower_environment(
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+
+
+def _check_found_first(folder: Path, path: str) -> None:
+    """Start nothing where the search would go past our commands and on to Flower's own."""
+    for command in sorted(folder.iterdir()):
+        if shutil.which(command.name, path=path) != str(command):
+            raise TacitError(
+                f"{command} cannot be run; keep the state in a folder without {os.pathsep!r} in "
+                "its name, on a drive that allows programs."
+            )
 
 
 def stop(process: subprocess.Popen[Any], *, group: bool = False) -> None:
