@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command import assert_refused, tacit
@@ -135,6 +136,7 @@ def test_init_never_overwrites(folder: Path, capsys: Capture) -> None:
     [
         (("--nodes", 1), "nodes"),
         (("--nodes", 10**6), "port"),
+        (("--nodes", 100), "use at most 67"),
         (("--nodes", 3, "--n-min", 4), "n_min"),
         (("--nodes", 3, "--n-min", 1), "n_min"),
         (("--rounds", 0), "rounds"),
@@ -231,3 +233,29 @@ def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -
     outcome = tacit(capsys, *arguments)
     assert outcome.code == 0
     assert "tacit fleet" in outcome.out
+
+
+def test_a_saved_model_classifies_new_series(tmp_path: Path, capsys: Capture) -> None:
+    from tacit.data import load_dataset
+
+    data, model = load_dataset("ItalyPowerDemand"), tmp_path / "model"
+    train = ("train", "timefl", "--data", "ItalyPowerDemand", "--clients", 40, "--rounds", 2)
+    assert tacit(capsys, *train, "--out", model).code == 0
+    np.savez(tmp_path / "new.npz", X=data.X_test[:9])
+    np.savez(tmp_path / "known.npz", X=data.X_test[:9], y=data.y_test[:9])
+    found = tacit(capsys, "fleet", "classify", model, "--data", tmp_path / "new.npz", "--json").json
+    assert set(found["labels"]) <= set(data.classes)
+    assert found["accuracy"] is None
+    assert found["guarantee"]["epsilon"] <= 8.0
+    known = ("fleet", "classify", model, "--data", tmp_path / "known.npz", "--json")
+    right = np.mean(np.array(found["labels"]) == data.y_test[:9])
+    assert tacit(capsys, *known).json["accuracy"] == right
+    assert_refused(tacit(capsys, *train, "--mode", "published", "--out", model), "sound model")
+
+
+def test_a_fleet_without_a_round_has_no_model_yet(
+    folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    np.savez(tmp_path / "new.npz", X=np.zeros((1, 1, 24)))
+    classify = ("fleet", "classify", folder, "--data", tmp_path / "new.npz")
+    assert_refused(tacit(capsys, *classify), "checkpoint")

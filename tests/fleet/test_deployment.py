@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
-from fleet_localhost import LocalFleet, kill_group, last_json, local_fleet, wait_until
+from fleet_localhost import DATA, LocalFleet, kill_group, last_json, local_fleet, wait_until
+from tacit.data import load_dataset
 from tacit.fleet.keys import node_identity, write_secret
 from tacit.fleet.learning import Learner
+from tacit.fleet.model import model_of_analyser
 from tacit.fleet.processes import flower_environment
 
 NODES = ("node-1", "node-2", "node-3")
@@ -125,3 +128,8 @@ def test_a_fleet_learns_through_crashes_and_spends_what_left(tmp_path: Path) -> 
         # A node may have paid for a report that was under way when it or its round ended.
         assert sum(counts) <= sum(debited) <= sum(counts) + 2
         assert fleet.accuracy() > 0.85
+
+        # The analyser's folder classifies without any service.
+        data, used = load_dataset(DATA), model_of_analyser(fleet.folder)
+        assert np.mean(used.labels(data.X_test) == data.y_test) == fleet.accuracy()
+        assert used.guarantee.to_dict() == final["guarantee"]

@@ -60,6 +60,7 @@ def init(
     listen: Annotated[str, typer.Option(help="Address on which services listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="First port; services take port to port + 3.")] = 9440,
     seed: SeedOption = 0,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write keys, certificates, the plan and one folder per service and node.
@@ -70,7 +71,7 @@ def init(
     Example: `tacit fleet init fleet --data GunPoint --nodes 3 --rounds 2 --epsilon 8 --json`
     """
     from tacit.data import load_dataset
-    from tacit.errors import TacitError, check_epsilon
+    from tacit.errors import check_epsilon
     from tacit.fleet.deploy import Hosts, Wishes, set_up
 
     check_epsilon(round_seconds, name="--round-seconds")
@@ -92,7 +93,7 @@ def init(
         port=port,
     )
     try:
-        fleet = set_up(folder, load_dataset(data), wishes, hosts, seed=seed)
+        fleet = set_up(folder, load_dataset(data, label=label), wishes, hosts, seed=seed)
     except OSError as error:
         raise TacitError(f"cannot write to {folder}: {error.strerror}.") from error
     emit({"folder": folder, **_described(fleet)}, as_json=as_json)

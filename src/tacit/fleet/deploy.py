@@ -103,6 +103,8 @@ def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: i
     private, public = new_key()
     fleet = new_run(data, wishes, public_key=public)
     names = [f"node-{i + 1}" for i in range(wishes.n_nodes)]
+    # All that can be refused comes before the first file: a corrected try needs an empty folder.
+    parts = _split(data, wishes.n_nodes, seed=seed)
     tls = hosts.certificates(fleet.run)
     _write_plan(folder, fleet)
     secret = new_secret()
@@ -110,7 +112,6 @@ def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: i
     pinned = (folder / "shuffler" / "client.crt").read_bytes()
     _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, pinned=pinned)
     _write_server(folder / "server", fleet, tls, hosts)
-    parts = _split(data, wishes.n_nodes, seed=seed)
     for i, name in enumerate(names):
         key = node_key(secret, run=fleet.run, node=name)
         public_identity = _write_node(

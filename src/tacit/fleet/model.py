@@ -75,7 +75,10 @@ def model_of_analyser(folder: Path) -> FleetModel:
     inner = folder / "analyser" / "analyser.toml"
     config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
     fleet = read_run(config.plan)
-    stored = Checkpoint.read(config.state / "checkpoint.npz", run=fleet.run)
+    place = config.state / "checkpoint.npz"
+    if not place.exists():
+        raise BundleError(f"there is no checkpoint {place}; run the fleet first.")
+    stored = Checkpoint.read(place, run=fleet.run)
     guarantee = Learner(fleet.plan).spent([record.n for record in stored.history if record.n])
     head = model_from_bytes(stored.model, fleet.plan)
     if guarantee is None or head.round_number == 0:
