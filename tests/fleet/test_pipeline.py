@@ -49,6 +49,7 @@ def run_fleet(
         messages_per_node=learner.messages_per_node,
         n_min=n_min,
         round_seconds=100.0,
+        folder=folder / "shuffler",
     )
     analyser = Analyser(
         run=RUN,
@@ -78,6 +79,7 @@ def run_fleet(
         batch = shuffler.release()
         assert batch is not None
         analyser.receive(batch)
+        shuffler.acknowledge()
     labels = learner.predict(analyser.checkpoint.model, data.X_test)
     return analyser, learner, float(np.mean(labels == data.y_test.astype(str)))
 

@@ -69,15 +69,26 @@ def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
     fleet.start("shuffler")
     wait_for_round(fleet, 2)
     assert fleet.shuffler_status()["received"] == 0, "it kept nothing"
-    # The analyser is away when the batch is due: the shuffler holds it until it is back.
+    # The analyser is away when the batch is due: it waits on the shuffler's disk, also if the
+    # shuffler itself dies there, until the analyser is back.
     model = model_of(fleet)
     fleet.kill("analyser")
     for name in NODES:
         answer = take_part(fleet.node(name), run=fleet.fleet.run, round_number=2, model=model)
         assert answer.accepted, answer
     assert outbox.read_bytes() == sent
+    kept = fleet.folder / "shuffler" / "state" / "batch.sealed"
+    wait_until(
+        lambda: fleet.shuffler_status()["forwarded"] == 2, seconds=30, what="the batch is made"
+    )
+    batch = kept.read_bytes()
+    assert sent in batch
+    fleet.kill("shuffler")
+    fleet.start("shuffler")
+    assert kept.read_bytes() == batch
     fleet.start("analyser")
     wait_for_round(fleet, 3)
+    assert not kept.exists(), "acknowledged, so it is gone"
 
     status = fleet.status()
     assert [record["n"] for record in status["history"]] == [3, 3]

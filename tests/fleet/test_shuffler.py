@@ -6,13 +6,15 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.errors import TacitError
+from tacit.errors import BundleError, TacitError
+from tacit.fleet import shuffler_state
 from tacit.fleet.seal import Opener, Sealer, new_key, sealed_size
 from tacit.fleet.shuffler import Batch, Refused, Shuffler, shuffle_messages
 from tacit.fleet.tokens import make_token, new_secret, node_key
@@ -23,6 +25,13 @@ RUN = "run-1"
 SIZE = 48
 SECRET = new_secret()
 NODES = ("a", "b", "c", "d")
+folders: Iterator[Path]  # every shuffler its own, unless a test says otherwise
+
+
+@pytest.fixture(autouse=True)
+def _folders(tmp_path: Path) -> None:
+    global folders
+    folders = (tmp_path / str(i) for i in itertools.count())
 
 
 class Clock:
@@ -42,9 +51,11 @@ def make(clock: Callable[[], float] = lambda: 0.0, **changes: object) -> Shuffle
         "n_min": 2,
         "round_seconds": 10.0,
         "clock": clock,
+        "folder": next(folders),
     }
     shuffler = Shuffler(**(settings | changes))  # type: ignore[arg-type]
-    shuffler.open_round(1)
+    if shuffler.waiting() is None:
+        shuffler.open_round(shuffler.forwarded + 1)
     return shuffler
 
 
@@ -170,6 +181,7 @@ def test_after_a_batch_the_shuffler_holds_nothing() -> None:
     first = shuffler.release()
     assert shuffler.received == 0
     assert refusal(shuffler, "a").code == "closed"
+    shuffler.acknowledge()
     shuffler.open_round(2)
     for node in NODES:
         send(shuffler, node, round_number=2)
@@ -216,6 +228,127 @@ def test_the_shuffler_cannot_read_what_it_forwards() -> None:
     opener = Opener(private, run=RUN)
     opened_by_analyser = {opener.open(m, round_number=1) for m in messages}
     assert opened_by_analyser == set(reports.values())
+
+
+# Once and never again: the difference of two batches of a round is the node that one of them lacks.
+
+
+def forwarded_round(folder: Path) -> tuple[Shuffler, Batch]:
+    shuffler = make(folder=folder)
+    for node in NODES:
+        send(shuffler, node)
+    batch = shuffler.release()
+    assert batch is not None
+    return shuffler, batch
+
+
+def not_opened(shuffler: Shuffler, round_number: int) -> str:
+    with pytest.raises(Refused) as caught:
+        shuffler.open_round(round_number)
+    assert shuffler.round_number is None
+    return caught.value.code
+
+
+def test_a_forwarded_round_is_not_opened_again(tmp_path: Path) -> None:
+    shuffler, _ = forwarded_round(tmp_path)
+    assert not_opened(shuffler, 1) == "unacknowledged"
+    assert not_opened(shuffler, 2) == "unacknowledged"
+    shuffler.acknowledge()
+    for asked in (1, 0, -5):
+        assert not_opened(shuffler, asked) == "forwarded"
+    again = make(folder=tmp_path)
+    assert (again.forwarded, again.round_number) == (1, 2), "and a restart does not forget it"
+    again.open_round(None)
+    assert not_opened(again, 1) == "forwarded"
+    assert not_opened(again, 3) == "unknown-round", "a record that was lost is noticed"
+
+
+def test_a_batch_survives_a_restart_byte_for_byte_until_it_is_acknowledged(tmp_path: Path) -> None:
+    _, batch = forwarded_round(tmp_path)
+    again = make(folder=tmp_path)
+    assert again.waiting() == batch
+    assert again.waiting() == batch, "as often as it has to be sent"
+    assert not_opened(again, 1) == "unacknowledged"
+    again.acknowledge()
+    assert again.waiting() is None
+    assert make(folder=tmp_path).waiting() is None
+
+
+def test_what_is_kept_is_private_and_gone_once_it_is_acknowledged(tmp_path: Path) -> None:
+    shuffler, batch = forwarded_round(tmp_path)
+    kept = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}
+    assert any(batch.messages in path.read_bytes() for path in kept)
+    shuffler.acknowledge()
+    (left,) = tmp_path.iterdir()
+    assert not any(message in left.read_bytes() for message in split(batch))
+
+
+class PowerCut(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_crash_before_the_record_leaves_the_round_open_and_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    """`written` files reach the disk: with one, the messages are there and the record is not."""
+    shuffler = make(folder=tmp_path)
+    sent = [send(shuffler, node) for node in NODES]
+    left = iter(range(written))
+    real = shuffler_state.write_secret
+
+    def write(path: Path, content: bytes) -> None:
+        if next(left, None) is None:
+            raise PowerCut
+        real(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shuffler_state, "write_secret", write)
+        with pytest.raises(PowerCut):
+            shuffler.release()
+    (tmp_path / ".batch.sealed.0123abcd").write_bytes(b"half written")
+    again = make(folder=tmp_path)
+    assert (again.forwarded, again.round_number, again.waiting()) == (0, 1, None)
+    assert not list(tmp_path.iterdir()), "nothing was forwarded, so nothing is kept"
+    for node, body in zip(NODES, sent, strict=True):
+        send(again, node, body)
+    assert sorted(split(again.release())) == sorted(sent)
+
+
+def test_a_full_disk_keeps_the_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffler = make()
+    sent = [send(shuffler, node) for node in NODES]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shuffler_state, "write_secret", full)
+        with pytest.raises(OSError, match="space"):
+            shuffler.release()
+    assert shuffler.due()
+    assert sorted(split(shuffler.release())) == sorted(sent)
+
+
+def test_a_record_that_is_broken_or_of_another_run_is_not_taken_for_a_new_one(
+    tmp_path: Path,
+) -> None:
+    forwarded_round(tmp_path)
+    with pytest.raises(BundleError, match="belongs to run run-1, not to run-2"):
+        make(folder=tmp_path, run="run-2")
+    messages = tmp_path / "batch.sealed"
+    whole = messages.read_bytes()
+    messages.write_bytes(whole[:-1])
+    with pytest.raises(BundleError, match="191 bytes and not the 192"):
+        make(folder=tmp_path)
+    messages.unlink()
+    with pytest.raises(BundleError, match="0 bytes"):
+        make(folder=tmp_path)
+    for broken in (b"", b"{}", b'{"run": "run-1", "forwarded": "x", "waiting": null}'):
+        (tmp_path / "forwarded.json").write_bytes(broken)
+        with pytest.raises(BundleError, match="whole record"):
+            make(folder=tmp_path)
 
 
 # Linking: does the place of a message in the batch say who sent it, or when it came?

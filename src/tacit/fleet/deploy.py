@@ -209,6 +209,7 @@ def _write_shuffler(
             "analyser_certificate": "analyser.crt",
             "registration_secret": "registration.key",
             "nodes": "nodes.txt",
+            "state": "state",
         },
     )
 

@@ -75,6 +75,7 @@ class ShufflerConfig:
     analyser_certificate: Path
     registration_secret: Path
     nodes: Path
+    state: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

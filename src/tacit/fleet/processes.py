@@ -57,6 +57,7 @@ def run_shuffler(path: Path) -> None:
         messages_per_node=learner.messages_per_node,
         n_min=fleet.plan.n_min,
         round_seconds=fleet.round_seconds,
+        folder=config.state,
     )
     serve(shuffler_servers(config, shuffler))
 

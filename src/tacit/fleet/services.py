@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import httpx
 import uvicorn
@@ -27,6 +28,7 @@ from tacit.fleet.keys import trust_only
 from tacit.fleet.plan_file import AnalyserConfig, ShufflerConfig
 from tacit.fleet.shuffler import Batch, Refused, Shuffler
 
+_T = TypeVar("_T")
 _LOG = logging.getLogger("tacit.fleet")
 _TICK_SECONDS = 0.1
 _RETRY_SECONDS = 0.5
@@ -57,6 +59,7 @@ def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
             "received": shuffler.received,
             "n_min": shuffler.n_min,
             "dropped": shuffler.dropped,
+            "forwarded": shuffler.forwarded,
         }
 
     @app.post("/v1/reports/{run}/{round_number}")
@@ -82,37 +85,108 @@ class Courier:
         self._tls = tls
 
     async def run(self, shuffler: Shuffler) -> None:
-        """Ask for the round, wait until it is due, deliver, and so on until cancelled."""
+        """Ask for the round, wait until it is due, deliver, and so on until the run is finished.
+
+        A batch that an earlier life of this shuffler left unacknowledged goes first.
+        """
         async with httpx.AsyncClient(
             base_url=self._url, verify=self._tls, timeout=_TIMEOUT_SECONDS, trust_env=False
         ) as client:
-            answer = await self._until_answered(client.build_request("GET", "/v1/status"), client)
-            shuffler.open_round(_open_round(answer))
-            while True:
-                await asyncio.sleep(_TICK_SECONDS)
-                if shuffler.round_number is None or not shuffler.due():
-                    continue
-                batch = shuffler.release()
-                if batch is None:
-                    _LOG.warning("too few reports came in time; they were dropped, the round stays")
-                    continue
-                answer = await self._until_answered(_batch_request(client, batch), client)
-                _LOG.info("forwarded a batch of %d", batch.n_nodes)
-                shuffler.open_round(_open_round(answer))
+            await self._deliver(client, shuffler, await _patiently(shuffler.waiting))
+            while await self._open_next(client, shuffler):
+                await self._deliver(client, shuffler, await self._collected(shuffler))
+        _LOG.info("the run is finished; no further round is opened")
 
-    async def _until_answered(
-        self, request: httpx.Request, client: httpx.AsyncClient
-    ) -> dict[str, Any]:
-        """The analyser's answer; while it is away the batch waits here, in memory."""
+    async def _open_next(self, client: httpx.AsyncClient, shuffler: Shuffler) -> bool:
+        """Open the round that the analyser names, once it is the next; False if there is none.
+
+        The analyser is not trusted here: a round that was forwarded stays closed, and the shuffler
+        waits until the analyser has come further.
+        """
+        said = ""
+        while True:
+            answer = await self._until_answered(client.build_request("GET", "/v1/status"), client)
+            if answer.finished:
+                shuffler.open_round(None)
+                return False
+            try:
+                shuffler.open_round(answer.round_number)
+                return True
+            except Refused as refused:
+                if str(refused) != said and not answer.processing:
+                    _LOG.warning("no round is opened: %s", refused)
+                    said = str(refused)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _collected(self, shuffler: Shuffler) -> Batch:
+        """Wait until the round is due with enough reports, and have its batch on disk."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            if not shuffler.due():
+                continue
+            batch = await _patiently(shuffler.release)
+            if batch is not None:
+                return batch
+            _LOG.warning("too few reports came in time; they were dropped, the round stays")
+
+    async def _deliver(
+        self, client: httpx.AsyncClient, shuffler: Shuffler, batch: Batch | None
+    ) -> None:
+        """Send one batch until the analyser has it, or has refused it for good; then delete it."""
+        if batch is None:
+            return
+        answer = await self._until_answered(_batch_request(client, batch), client)
+        if answer.refused is None:
+            _LOG.info("forwarded a batch of %d", batch.n_nodes)
+        else:
+            # It has seen the batch, so the round is over; another batch of it is never made.
+            _LOG.warning("the analyser refused round %d: %s", batch.round_number, answer.refused)
+        await _patiently(shuffler.acknowledge)
+
+    async def _until_answered(self, request: httpx.Request, client: httpx.AsyncClient) -> _Answer:
+        """The analyser's answer; while it is away or busy the batch waits on our disk."""
         while True:
             try:
                 response = await client.send(request)
-                if response.status_code < 500:
-                    answer: dict[str, Any] = response.json()
-                    return answer
+                if response.status_code in (200, 202, 409):
+                    return _Answer.read(response)
+                _LOG.warning("the analyser answers with status %d", response.status_code)
             except (httpx.TransportError, ValueError) as error:
                 _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
             await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _patiently(action: Callable[[], _T]) -> _T:
+    """Try until the disk lets it through: a full disk must not end the courier."""
+    while True:
+        try:
+            return action()
+        except OSError as error:
+            _LOG.error("the shuffler's state folder cannot be used: %s", error)
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """Where the analyser says it stands, and why it refused a batch if it did."""
+
+    round_number: int
+    finished: bool
+    processing: bool
+    refused: str | None
+
+    @classmethod
+    def read(cls, response: httpx.Response) -> _Answer:
+        plain = response.json()
+        try:
+            return cls(
+                round_number=int(plain["round"]),
+                finished=bool(plain["finished"]),
+                processing=bool(plain.get("processing", False)),
+                refused=str(plain.get("refused")) if response.status_code == 409 else None,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError("not an analyser's answer") from error
 
 
 def _batch_request(client: httpx.AsyncClient, batch: Batch) -> httpx.Request:
@@ -123,11 +197,6 @@ def _batch_request(client: httpx.AsyncClient, batch: Batch) -> httpx.Request:
         content=batch.messages,
         headers={"content-type": "application/octet-stream"},
     )
-
-
-def _open_round(answer: dict[str, Any]) -> int | None:
-    # Also the body of a refusal carries the analyser's round, so that a restart cannot get stuck.
-    return None if answer.get("finished", True) else int(answer["round"])
 
 
 def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:

@@ -2,7 +2,8 @@
 
 It knows who sends and nothing of what is sent; the analyser knows what was sent and nothing of by
 whom. Between the two stands one secret, uniformly random permutation per batch, drawn from the
-operating system. Reports live in memory only: they are forwarded once, or dropped.
+operating system. Reports are forwarded once, or dropped: a round of which a batch has left is never
+opened again, because the difference of two batches would show who is missing in one of them.
 
 This module is the rule without the network; `tacit.fleet.services` puts it behind HTTPS.
 """
@@ -12,13 +13,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from tacit.errors import TacitError, check_at_least
+from tacit.fleet.shuffler_state import Batch, ForwardRecord
 from tacit.fleet.tokens import node_key, token_fits
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
+
+__all__ = ["Batch", "Refused", "Shuffler", "shuffle_messages"]
 
 
 class Refused(TacitError):
@@ -29,24 +33,14 @@ class Refused(TacitError):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What leaves the shuffler: sealed messages of equal size, in an order nobody knows."""
-
-    run: str
-    round_number: int
-    batch_id: str
-    n_nodes: int
-    messages: bytes
-
-
 class Shuffler:
     """Collects one round's sealed reports, at most one per registered node, and permutes them.
 
     Guarantee: given the contents, every assignment of messages to senders is equally likely in
-    what `release` returns; nothing else about the senders is in it but their number.
+    what `release` returns; nothing else about the senders is in it but their number. Every round
+    leaves at most once, in one batch, whatever the analyser asks and whatever dies.
     Assumes: `source` is uniform, independent and secret; the shuffler and the analyser do not
-    collude; the registered nodes are that many different persons.
+    collude; the registered nodes are that many different persons; `folder` keeps what was written.
     Not covered: who took part and when, which the shuffler and the network see.
     """
 
@@ -59,6 +53,7 @@ class Shuffler:
         sealed_bytes: int,
         n_min: int,
         round_seconds: float,
+        folder: Path,
         messages_per_node: int = 1,
         source: NoiseSource = SYSTEM_NOISE,
         clock: Callable[[], float] = time.monotonic,
@@ -76,6 +71,7 @@ class Shuffler:
         self._round_seconds = round_seconds
         self._source = source
         self._clock = clock
+        self._record = ForwardRecord(folder, run=run)
         self._forget()
 
     def _forget(self) -> None:
@@ -94,10 +90,41 @@ class Shuffler:
         """How many nodes have reported in the open round."""
         return len(self._reported)
 
+    @property
+    def forwarded(self) -> int:
+        """The last round of which a batch left; 0 before the first."""
+        return self._record.last_round
+
     def open_round(self, round_number: int | None) -> None:
-        """Begin collecting for a round, or for none; whatever was held is dropped."""
+        """Begin collecting for a round, or for none; whatever was held is dropped.
+
+        Only the round after the last forwarded one is opened, so that a shuffler that has lost its
+        record stops instead of forwarding the present round again.
+        """
+        if round_number is not None:
+            self._check_next(round_number)
         self._forget()
         self.round_number = round_number
+
+    def _check_next(self, round_number: int) -> None:
+        if self._record.is_waiting:
+            raise Refused(
+                "unacknowledged",
+                f"the batch of round {self.forwarded} must be acknowledged before another round.",
+            )
+        if round_number <= self.forwarded:
+            raise Refused(
+                "forwarded",
+                f"round {round_number} was asked for, and rounds up to {self.forwarded} have been "
+                "forwarded; a round is forwarded once, restore the analyser's newest state or "
+                "begin a new run.",
+            )
+        if round_number != self.forwarded + 1:
+            raise Refused(
+                "unknown-round",
+                f"round {round_number} was asked for, and this shuffler's record ends with round "
+                f"{self.forwarded}; if the record was lost, begin a new run.",
+            )
 
     def accept(self, *, node: str, token: str, run: str, round_number: int, body: bytes) -> None:
         """Take one node's report, or raise `Refused` with the reason and keep nothing of it."""
@@ -150,13 +177,15 @@ class Shuffler:
     def release(self) -> Batch | None:
         """End the round: the permuted batch, or None if too few reports came and were dropped.
 
-        After a batch no round is open until `open_round`; after a drop the round starts afresh.
+        The batch is on disk when this returns, and has to be sent and then acknowledged. After it
+        no round is open until `open_round`; after a drop the round starts afresh, which is safe,
+        because nothing of it has left.
         """
         if self.round_number is None:
             raise TacitError("no round is open, so there is nothing to release.")
         if self.received < self.n_min:
             self.dropped += self.received
-            self.open_round(self.round_number)
+            self._forget()
             return None
         batch = Batch(
             run=self.run,
@@ -165,8 +194,17 @@ class Shuffler:
             n_nodes=self.received,
             messages=shuffle_messages(self._pool, self._sealed_bytes, source=self._source),
         )
+        self._record.forward(batch)
         self.open_round(None)
         return batch
+
+    def waiting(self) -> Batch | None:
+        """The batch that was released and not acknowledged, byte for byte, also after a crash."""
+        return self._record.waiting()
+
+    def acknowledge(self) -> None:
+        """Forget the batch: the analyser has it, or has refused it for good."""
+        self._record.acknowledged()
 
 
 def shuffle_messages(pool: bytes | bytearray, size: int, *, source: NoiseSource) -> bytes:
