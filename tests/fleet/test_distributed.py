@@ -15,6 +15,7 @@ from tacit.accounting import compose_discrete, compose_gaussian
 from tacit.errors import TacitError
 from tacit.fleet import distributed, shares
 from tacit.fleet.config import FleetPlan, make_plan
+from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE
 
 N = 24
@@ -157,10 +158,91 @@ def test_the_gap_is_charged_when_clients_add_little_noise() -> None:
 
 
 def test_fewer_reports_cost_more_and_more_cost_less() -> None:
-    spent = [distributed.spent(plan(), [n] * 4) for n in (12, N, 48)]
+    spent = [distributed.spent(plan(), [n] * 4) for n in (12, 23, N, 48)]
     epsilons = [guarantee.epsilon for guarantee in spent if guarantee is not None]
     assert epsilons == sorted(epsilons, reverse=True)
-    assert len(set(epsilons)) == 3
+    assert len(set(epsilons)) == 4
+
+
+@lru_cache
+def loose() -> FleetPlan:
+    """A plan whose n_min lies well above what the theorem needs."""
+    return make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=200,
+        n_min=50,
+        n_rounds=10,
+        n_kernels=8,
+    )
+
+
+def guarantee(received: list[int]) -> DpGuarantee:
+    found = distributed.spent(loose(), received)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("n", [50, 51, 200])
+def test_the_planned_number_and_more_keep_the_planned_delta(n: int) -> None:
+    found = guarantee([n] * 10)
+    assert found.delta == loose().delta
+    assert found.model == "distributed"
+    assert found.assumptions[0] == (
+        "every counted report comes from a different client that follows the protocol"
+    ), "the noise of all of them is counted, so all of them must make it"
+    mixing = distributed.mixing_delta(loose(), [n] * 10, epsilon=found.epsilon)
+    assert mixing <= 1e-3 * loose().delta, "what the plan has set aside"
+
+
+def test_dishonest_clients_are_to_be_subtracted_and_the_guarantee_says_so() -> None:
+    assert any("n - k reports" in part for part in guarantee([200] * 10).not_covered)
+
+
+def test_the_proven_bits_are_the_number_of_shares_solved_for_them() -> None:
+    settings = distributed.settings_of(loose())
+    bits = distributed.proven_bits(loose(), 50)
+    group = settings.modulus_bits * settings.block_length
+    assert bits >= settings.security_bits
+    for wanted, shares_there in ((bits - 1e-6, 0), (bits + 1e-6, 1)):
+        needed = distributed.shares_needed(n=50, group_bits=group, security_bits=wanted)
+        assert needed == settings.n_shares + shares_there
+    assert distributed.proven_bits(loose(), 18) == -math.inf
+
+
+def test_fewer_reports_than_planned_cost_delta_too() -> None:
+    """Two routes: the theorem solved for the security by hand, ten rounds, three blocks."""
+    n = 41
+    found = guarantee([n] * 10)
+    settings = distributed.settings_of(loose())
+    assert shares.n_blocks(loose()) == 3
+    log_n = math.log2(n) - math.log2(math.e)
+    bits = ((settings.n_shares - 2) * log_n - 8 * settings.modulus_bits) / 2
+    mixing = 10 * 3 * 2.0**-bits * (1.0 + math.exp(found.epsilon))
+    assert found.delta == pytest.approx(0.999 * loose().delta + mixing, rel=1e-12)
+    assert loose().delta < found.delta < 2.0 * loose().delta
+    assert found.epsilon > loose().epsilon
+    one_round = guarantee([n] + [50] * 9)
+    assert loose().delta <= one_round.delta < found.delta
+
+
+@pytest.mark.parametrize("received", [[18] * 10, [50] * 9 + [18], [50] * 9 + [1], [25] * 10])
+def test_where_no_sum_is_proven_only_the_own_noise_is_promised(received: list[int]) -> None:
+    """Below 19 there is no theorem, and at 25 the shares of a plan for 50 mix too little."""
+    found = guarantee(received)
+    settings = distributed.settings_of(loose())
+    alone = compose_discrete(
+        [settings.local_sigma] * 10,
+        clip_units=settings.clip_units,
+        dimension=loose().dimension,
+        delta=loose().delta,
+    )
+    assert found.epsilon == pytest.approx(alone, rel=1e-12)
+    assert found.epsilon > 5 * loose().epsilon, "no false small epsilon"
+    assert found.model == "local"
+    assert "no secure sum is proven" in found.assumptions[0]
 
 
 def test_the_number_of_shares_is_that_of_the_paper() -> None:

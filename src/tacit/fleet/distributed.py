@@ -42,13 +42,15 @@ _BLOCK_LENGTH = 8
 _TAIL = 12.0  # standard deviations that a sum may stray before it counts as broken
 
 ASSUMPTIONS = (
-    "at least n_min reports of the batch come from clients that follow the protocol",
+    "every counted report comes from a different client that follows the protocol",
     "the shuffler and the analyser do not collude, and the shuffler permutes uniformly",
     "the noise source is uniform, independent and secret",
 )
 NOT_COVERED = (
     "a person who holds several clients",
     "who takes part in which round and when",
+    "clients that do not follow the protocol: with k of them among n counted reports the guarantee "
+    "is that of n - k reports",
     "a client that reports out of range: its shares cannot be told apart, the round is spoilt",
 )
 
@@ -158,6 +160,26 @@ def shares_needed(*, n: int, group_bits: float, security_bits: float) -> int:
     return math.ceil((2.0 * security_bits + group_bits) / (math.log2(n) - math.log2(math.e)) + 2)
 
 
+def proven_bits(plan: FleetPlan, n: int) -> float:
+    """Statistical security of the plan's shares mixed among n honest clients: `shares_needed` back.
+
+    Can be negative: then nothing is proven. n counts what was received, not what was planned.
+    """
+    settings = settings_of(plan)
+    group_bits = settings.modulus_bits * settings.block_length
+    if n < SMALLEST_N:
+        return -math.inf
+    return 0.5 * ((settings.n_shares - 2) * (math.log2(n) - math.log2(math.e)) - group_bits)
+
+
+def mixing_delta(plan: FleetPlan, received: Sequence[int], *, epsilon: float) -> float:
+    """What split-and-mix among these numbers of clients adds to the delta of ideal sums."""
+    blocks = math.ceil(plan.dimension / settings_of(plan).block_length)
+    # Beyond these exponents the answer is "more than any delta" either way.
+    distance = math.fsum(2.0 ** min(-proven_bits(plan, n), 500.0) for n in received)
+    return blocks * distance * (1.0 + math.exp(min(epsilon, 300.0)))
+
+
 def noise_norm(plan: FleetPlan) -> float:
     """Root mean square norm of the noise on the mean of `n_min` unit updates."""
     settings = settings_of(plan)
@@ -245,21 +267,53 @@ def mean_direction(total: Integers, n: int, plan: FleetPlan) -> Floats:
 
 
 def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
-    """What one client has spent after taking part in rounds with these numbers of reports."""
+    """What one client has spent after taking part in rounds with these numbers of reports.
+
+    Guarantee: for n_min reports and more the plan's delta, whose share for mixing the plan has set
+    aside. Fewer reports make less noise and mix less well: epsilon grows, and delta by what the
+    shares give at this n. Where mixing alone would cost more than the plan's delta, or the
+    theorem does not apply (below 19), the secure sum is given up: what is left is every client's
+    own noise, which needs neither the others nor the shuffler.
+    """
     if not received:
         return None
-    settings = settings_of(plan)
+    ideal = plan.delta * (1.0 - _MIX_SHARE)
+    epsilon = _epsilon_at(plan, received, delta=ideal)
+    mixing = mixing_delta(plan, received, epsilon=epsilon)
+    if mixing > plan.delta:
+        return _own_noise(plan, received)
     return DpGuarantee(
-        epsilon=sum_epsilon(
-            received,
-            local_sigma=settings.local_sigma,
-            clip_units=settings.clip_units,
-            dimension=plan.dimension,
-            delta=plan.delta * (1.0 - _MIX_SHARE),
-        ),
-        delta=plan.delta,
+        epsilon=epsilon,
+        delta=max(plan.delta, ideal + mixing),
         model="distributed",
         unit="client",
         assumptions=ASSUMPTIONS,
         not_covered=NOT_COVERED,
+    )
+
+
+def _own_noise(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee:
+    """What protects a client whose report is seen by itself: all messages are drawn from it."""
+    said = (
+        f"no secure sum is proven for a batch of {min(received)} reports: epsilon is that of each "
+        "client's own noise, and holds even if shuffler and analyser collude"
+    )
+    return DpGuarantee(
+        epsilon=_epsilon_at(plan, [1] * len(received), delta=plan.delta),
+        delta=plan.delta,
+        model="local",
+        unit="client",
+        assumptions=(said, ASSUMPTIONS[-1]),
+        not_covered=NOT_COVERED[:2],
+    )
+
+
+def _epsilon_at(plan: FleetPlan, received: Sequence[int], *, delta: float) -> float:
+    settings = settings_of(plan)
+    return sum_epsilon(
+        received,
+        local_sigma=settings.local_sigma,
+        clip_units=settings.clip_units,
+        dimension=plan.dimension,
+        delta=delta,
     )
