@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +220,7 @@ def test_a_batch_delivered_twice_counts_once(tmp_path: Path) -> None:
     assert model_of(analyser) == [0.5, -0.5]
 
 
-class PowerCut(Exception):
+class PowerCut(BaseException):
     pass
 
 
@@ -254,6 +256,7 @@ def test_a_crash_neither_spends_twice_nor_forgets(
     analyser.close()
 
     restarted = make(tmp_path)
+    restarted.work()
     restarted.receive(delivered)  # the shuffler holds the batch until it is acknowledged
     assert debits(restarted) == [1.0]
     assert model_of(restarted) == [0.5, -0.5]
@@ -291,6 +294,159 @@ def test_a_lost_or_broken_checkpoint_is_not_taken_for_a_new_run(tmp_path: Path) 
     path.write_bytes(whole)
     with pytest.raises(BundleError, match="belongs to run run-1"):
         make(tmp_path, run="run-9")
+
+
+# What goes wrong ends in a sentence: no error leaves a batch that fails again at every start.
+
+
+class Faulty(MeanOfPairs):
+    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+        raise ZeroDivisionError(f"quoting {messages[0]!r}")
+
+
+class Unaccountable(MeanOfPairs):
+    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+        if received:
+            raise TacitError("delta = 0.001 is not below 1/n.")
+        return None
+
+
+@pytest.mark.parametrize("rule", [Faulty(), Unaccountable()])
+def test_an_error_stops_the_run_with_a_reason_and_wedges_nothing(
+    tmp_path: Path, rule: MeanOfPairs
+) -> None:
+    analyser = make(tmp_path, rule=rule)
+    delivered = good()
+    analyser.receive(delivered)
+    for _ in range(2):
+        stopped = analyser.status()["stopped"]
+        assert "round 1 could not be processed" in stopped
+        assert "quoting" not in stopped, "the status is public"
+        assert analyser.finished
+        assert not analyser.processing
+        assert model_of(analyser) == [0.0, 0.0]
+        with pytest.raises(Refused, match="finished"):
+            analyser.receive(good())
+        analyser.close()
+        analyser = make(tmp_path, rule=rule)
+
+
+def test_more_reports_than_one_over_delta_are_accounted_all_the_same(tmp_path: Path) -> None:
+    class Coarse(MeanOfPairs):
+        def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+            return fleet_guarantee(received, local_epsilon=1.0, delta=1e-2)
+
+    analyser = make(tmp_path, n_min=90, delta=1e-2, rule=Coarse())
+    analyser.receive(good(110))
+    guarantee = analyser.guarantee()
+    assert guarantee is not None
+    assert guarantee.model == "shuffle"
+    assert analyser.checkpoint.history[0].released
+
+
+def test_a_batch_on_disk_that_cannot_be_read_stops_the_run(tmp_path: Path) -> None:
+    make(tmp_path).close()
+    (tmp_path / "inbox.npz").write_bytes(b"damaged")
+    for _ in range(2):
+        analyser = make(tmp_path)
+        assert "cannot be read" in analyser.status()["stopped"]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_disk_that_fails_for_a_while_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analyser_module, "_RETRY_SECONDS", 0.01)
+    analyser = make(tmp_path)
+    analyser.take(good())
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(analyser_module, "write_atomic", full)
+        analyser.work_in_background()
+        wait_for(lambda: analyser.status()["trouble"] is not None)
+        assert analyser.status()["processing"]
+        assert not analyser.finished
+    wait_for(lambda: not analyser.processing)
+    wait_for(lambda: analyser.status()["trouble"] is None)
+    assert debits(analyser) == [1.0], "debited once, however often it was tried"
+    assert model_of(analyser) == [0.5, -0.5]
+
+
+class Slow(MeanOfPairs):
+    """Opens nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.go, self.began, self.accounted = threading.Event(), threading.Event(), 0
+
+    def check(self, message: bytes) -> None:
+        self.began.set()
+        assert self.go.wait(20)
+
+    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+        self.accounted += 1
+        return super().spent(received)
+
+
+def test_a_batch_is_taken_before_it_is_opened_and_no_other_meanwhile(tmp_path: Path) -> None:
+    slow = Slow()
+    analyser = make(tmp_path, rule=slow)
+    first = good()
+    analyser.take(first)
+    analyser.work_in_background()
+    assert slow.began.wait(20)
+    assert (tmp_path / "inbox.npz").exists()
+    assert analyser.processing
+    assert analyser.knows(first.batch_id)
+    analyser.take(first)  # delivered again: it is in
+    with pytest.raises(Refused) as caught:
+        analyser.take(good())
+    assert caught.value.code == "busy"
+    slow.go.set()
+    wait_for(lambda: not analyser.processing)
+    assert analyser.checkpoint.next_round == 2
+    assert analyser.last_batch == first.batch_id
+    analyser.take(first)
+    assert not analyser.processing
+    analyser.close()
+
+
+def test_closing_leaves_the_batch_for_the_next_start(tmp_path: Path) -> None:
+    slow = Slow()
+    analyser = make(tmp_path, rule=slow)
+    analyser.take(good(50))
+    analyser.work_in_background()
+    assert slow.began.wait(20)
+    closing = threading.Thread(target=analyser.close)
+    closing.start()
+    wait_for(analyser._closing.is_set)
+    slow.go.set()
+    closing.join(20)
+    assert analyser.checkpoint.stopped is None
+    assert analyser.checkpoint.next_round == 1
+    restarted = make(tmp_path)
+    assert restarted.processing
+    restarted.work()
+    assert restarted.checkpoint.history[0].n == 50
+
+
+def test_asking_for_the_status_costs_no_accounting(tmp_path: Path) -> None:
+    slow = Slow()
+    slow.go.set()
+    analyser = make(tmp_path, rule=slow)
+    analyser.receive(good())
+    before = slow.accounted
+    statuses = [analyser.status() for _ in range(20)]
+    assert slow.accounted == before
+    assert statuses[0]["guarantee"]["epsilon"] == 1.0
 
 
 def test_nothing_in_the_status_names_a_node(tmp_path: Path) -> None:

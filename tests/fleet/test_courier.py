@@ -237,5 +237,35 @@ def test_an_answer_that_makes_no_sense_is_asked_for_again(tmp_path: Path, nonsen
     asyncio.run(story())
 
 
+def test_a_batch_that_the_analyser_has_is_not_sent_again(tmp_path: Path) -> None:
+    """Its answer was lost: asking is cheap, a batch is not."""
+
+    async def story() -> None:
+        analyser = Scripted()
+
+        def lost() -> Response:
+            analyser.says = {
+                "round": 1,
+                "finished": False,
+                "processing": True,
+                "batch": analyser.posts[-1][0],
+            }
+            return Response(status_code=502)
+
+        analyser.answer = lost
+        async with listening(analyser) as url:
+            shuffler = make(tmp_path)
+            async with courier(url, shuffler):
+                await until(lambda: shuffler.round_number == 1)
+                send(shuffler, *NODES)
+                await until(lambda: bool(analyser.posts) and shuffler.waiting() is None)
+                assert shuffler.round_number is None
+                analyser.says = {"round": 2, "finished": False}
+                await until(lambda: shuffler.round_number == 2)
+        assert len(analyser.posts) == 1
+
+    asyncio.run(story())
+
+
 def cut(body: bytes) -> list[bytes]:
     return [body[i : i + SIZE] for i in range(0, len(body), SIZE)]

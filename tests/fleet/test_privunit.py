@@ -60,6 +60,31 @@ def test_a_batch_of_one_is_charged_the_local_epsilon() -> None:
     assert spent.epsilon == pytest.approx(privunit.settings_of(plan()).local_epsilon, rel=1e-4)
 
 
+@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
+def test_a_delta_that_all_clients_together_would_pass_is_refused_when_planning(
+    mechanism: str,
+) -> None:
+    """It is n_min that is calibrated, and n_clients that a batch may really hold."""
+    with pytest.raises(TacitError, match=r"delta = 0\.001 is not below 1/1100"):
+        make_plan(
+            classes=("a", "b"),
+            n_channels=1,
+            length=24,
+            mechanism=mechanism,
+            n_clients=1100,
+            n_min=900,
+            delta=1e-3,
+            n_kernels=4,
+        )
+
+
+def test_what_was_received_is_accounted_whatever_delta_the_plan_has() -> None:
+    wide = replace(plan(), delta=1e-2)
+    found = privunit.spent(wide, [200])
+    assert found is not None
+    assert found.epsilon <= privunit.settings_of(wide).local_epsilon
+
+
 def test_honest_reports_pass_the_range_check_and_longer_ones_do_not() -> None:
     rows = np.random.default_rng(0).standard_normal((2000, plan().dimension))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

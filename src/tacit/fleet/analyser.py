@@ -4,10 +4,15 @@ It holds the private key and sees no identity: batches come from the shuffler al
 nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
 between any two of them is made good at the next start without spending twice or forgetting:
 
-1. the sealed batch is written to disk (nothing is opened before it is on disk);
+1. the sealed batch is written to disk (nothing is opened before it is on disk), which is what the
+   shuffler gets an answer to; the rest happens in the background;
 2. it is opened; what does not open, repeats or lies outside the randomizer's range is left out;
 3. the ledger is debited for the number of reports really received, once per batch;
 4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
+
+What goes wrong on the way ends in a sentence and not in a loop: an error that a second try cannot
+mend stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
+is locked, is tried again until it gives way.
 """
 
 from __future__ import annotations
@@ -19,13 +24,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 
-from tacit.errors import BudgetExceeded, BundleError, TacitError
+from tacit.errors import BudgetExceeded, BundleError, LedgerError, TacitError
 from tacit.fleet.analyser_state import Checkpoint, RoundRecord
 from tacit.fleet.keys import write_atomic, write_secret
 from tacit.fleet.seal import Opener, sealed_size
@@ -34,7 +41,14 @@ from tacit.guarantee import DpGuarantee, round_up
 from tacit.ledger import Ledger
 
 _LOG = logging.getLogger("tacit.fleet")
+_UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."
+_RETRY_SECONDS = 2.0
+_CLOSE_SECONDS = 5.0
 _LEAST = 1e-12  # a debit must be above 0, even where a round adds next to nothing
+
+
+class _Closing(Exception):
+    """The analyser is being closed; the batch stays on disk for its next start."""
 
 
 class Rule(Protocol):
@@ -87,7 +101,9 @@ class Analyser:
     private_key: bytes
     rule: Rule
     folder: Path
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _taking: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _working: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _closing: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -95,9 +111,13 @@ class Analyser:
         self._ledger = Ledger.open(
             self.folder / "ledger.db", budget_epsilon=self.epsilon, budget_delta=self.delta
         )
+        # What history costs is asked for by everybody and changes once a round.
+        self._spent = lru_cache(maxsize=8)(self.rule.spent)
+        self._worker: threading.Thread | None = None
+        self._trouble: str | None = None
         self._checkpoint = self._load()
-        with self._lock:
-            self._recover()
+        self._pending = self._left_over()
+        self._publish()
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -109,36 +129,96 @@ class Analyser:
         """Whether no further round will be taken."""
         return self._checkpoint.next_round > self.rounds or self._checkpoint.stopped is not None
 
+    @property
+    def processing(self) -> bool:
+        """Whether a batch is on disk that has not come to its end."""
+        return self._pending is not None
+
+    @property
+    def last_batch(self) -> str | None:
+        """The batch that was taken last, on its way or done."""
+        history = self._checkpoint.history
+        return self._pending or (history[-1].batch_id if history else None)
+
     def receive(self, batch: Batch) -> None:
         """Take one batch through the four steps; a batch that is already in is not taken twice."""
-        with self._lock:
-            if any(record.batch_id == batch.batch_id for record in self._checkpoint.history):
+        self.work()
+        self.take(batch)
+        self.work()
+
+    def knows(self, batch_id: str) -> bool:
+        """Whether the batch is in already: on its way, or done."""
+        return batch_id == self._pending or self._is_recorded(batch_id)
+
+    def check(self, *, run: str, round_number: int) -> None:
+        """Refuse a batch by its heading, before anything of it is read."""
+        if run != self.run:
+            raise Refused("wrong-run", f"this analyser serves run {self.run}, not {run[:64]}.")
+        if self.finished:
+            raise Refused("finished", "the run is finished; no further batch is taken.")
+        if self.processing:
+            raise Refused("busy", "a batch is being processed; ask again for the status later.")
+        if round_number != self._checkpoint.next_round:
+            raise Refused(
+                "wrong-round", f"round {self._checkpoint.next_round} is next, not {round_number}."
+            )
+
+    def take(self, batch: Batch) -> None:
+        """Have the batch on disk, after which it comes to its end whatever dies; see `work`."""
+        with self._taking:
+            if self.knows(batch.batch_id):
                 return
-            self._check(batch)
+            self.check(run=batch.run, round_number=batch.round_number)
+            size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
+            if not batch.messages or len(batch.messages) % size:
+                raise Refused(
+                    "wrong-size", f"a batch holds {size} bytes for every node that reports."
+                )
             self._write_inbox(batch)
-            self._process(batch)
+            self._pending = batch.batch_id
+
+    def work(self) -> None:
+        """Bring the batch on disk, if there is one, to its end."""
+        with self._working:
+            if self._pending is None:
+                return
+            if not self._is_done(self._pending):
+                self._process(self._read_inbox())
+            self._inbox.unlink(missing_ok=True)
+            self._publish()
+            self._pending = None
+
+    def work_in_background(self) -> None:
+        """As `work`, in a thread of its own; what a restart may mend is tried again there."""
+        self._worker = threading.Thread(target=self._work_patiently, daemon=True)
+        self._worker.start()
+
+    def _work_patiently(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self.work()
+                self._trouble = None
+                return
+            except _Closing:
+                return
+            except Exception as error:
+                _LOG.error("the batch on disk waits: %s", error)
+                self._trouble = f"the analyser's disk or ledger fails ({type(error).__name__})"
+                self._closing.wait(_RETRY_SECONDS)
 
     def status(self) -> dict[str, Any]:
-        """Where the run stands, with nothing in it that is not public."""
-        now = self._checkpoint
-        guarantee = self.guarantee()
-        return {
-            "run": self.run,
-            "round": now.next_round,
-            "rounds": self.rounds,
-            "finished": self.finished,
-            "stopped": now.stopped,
-            "history": [asdict(record) for record in now.history],
-            "spent": self._ledger.spent().to_dict(),
-            "guarantee": None if guarantee is None else guarantee.to_dict(),
-        }
+        """Where the run stands, with nothing in it that is not public; costs nothing to ask."""
+        return {**self._published, "processing": self.processing, "trouble": self._trouble}
 
     def guarantee(self) -> DpGuarantee | None:
         """What protects every client over all batches opened so far; None before the first."""
-        return self.rule.spent([n for n in self._counts() if n])
+        return self._spent(tuple(n for n in self._counts() if n))
 
     def close(self) -> None:
-        """Close the ledger."""
+        """Leave a batch that is being opened for the next start, and close the ledger."""
+        self._closing.set()
+        if self._worker is not None:
+            self._worker.join(_CLOSE_SECONDS)
         self._ledger.close()
 
     def _load(self) -> Checkpoint:
@@ -155,20 +235,6 @@ class Analyser:
         write_atomic(path, first.to_bytes(self.run))
         return first
 
-    def _check(self, batch: Batch) -> None:
-        if batch.run != self.run:
-            raise Refused("wrong-run", f"this analyser serves run {self.run}, not {batch.run}.")
-        if self.finished:
-            raise Refused("finished", "the run is finished; no further batch is taken.")
-        if batch.round_number != self._checkpoint.next_round:
-            raise Refused(
-                "wrong-round",
-                f"round {self._checkpoint.next_round} is next, not {batch.round_number}.",
-            )
-        size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
-        if not batch.messages or len(batch.messages) % size:
-            raise Refused("wrong-size", f"a batch holds {size} bytes for every node that reports.")
-
     @property
     def _inbox(self) -> Path:
         return self.folder / "inbox.npz"
@@ -180,23 +246,50 @@ class Analyser:
         np.savez(out, messages=messages, meta=np.frombuffer(meta.encode(), dtype=np.uint8))
         write_secret(self._inbox, out.getvalue())
 
-    def _recover(self) -> None:
-        """Finish what a crash interrupted; the inbox is whole, because it came by a rename."""
-        if not self._inbox.exists():
-            return
+    def _read_inbox(self) -> Batch:
         with np.load(BytesIO(self._inbox.read_bytes()), allow_pickle=False) as arrays:
             meta = json.loads(arrays["meta"].tobytes())
-            batch = Batch(**meta, messages=arrays["messages"].tobytes())
-        if batch.round_number == self._checkpoint.next_round:
-            self._process(batch)
-        self._inbox.unlink(missing_ok=True)
+            return Batch(**meta, messages=arrays["messages"].tobytes())
+
+    def _left_over(self) -> str | None:
+        """The batch that a crash interrupted; it is whole, because it came by a rename."""
+        if not self._inbox.exists():
+            return None
+        try:
+            batch = self._read_inbox()
+        except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+            _LOG.error("%s cannot be read: %s", self._inbox, error)
+            if not self.finished:
+                self._save(replace(self._checkpoint, stopped=_UNREADABLE))
+            return None
+        if batch.round_number == self._checkpoint.next_round and not self._is_done(batch.batch_id):
+            return batch.batch_id
+        self._inbox.unlink()
+        return None
+
+    def _is_recorded(self, batch_id: str) -> bool:
+        return any(record.batch_id == batch_id for record in self._checkpoint.history)
+
+    def _is_done(self, batch_id: str) -> bool:
+        """Whether the batch on disk has come to its end: the checkpoint says so."""
+        return self._is_recorded(batch_id) or self.finished
 
     def _process(self, batch: Batch) -> None:
+        try:
+            outcome = self._outcome(batch)
+        except (OSError, LedgerError, _Closing):
+            raise
+        except Exception as error:
+            _LOG.exception("round %d could not be processed", batch.round_number)
+            outcome = replace(self._checkpoint, stopped=_failure(batch, error))
+        self._save(outcome)
+
+    def _outcome(self, batch: Batch) -> Checkpoint:
+        """What the batch makes of the checkpoint."""
         now = self._checkpoint
         unaffordable = self._unaffordable(batch)
         if unaffordable is not None:
-            self._save(replace(now, stopped=unaffordable))
-            return
+            return replace(now, stopped=unaffordable)
         messages, left_out = self._opened(batch)
         n = len(messages) // self.rule.messages_per_node
         stopped = self._debit(batch, n)
@@ -210,16 +303,14 @@ class Analyser:
             released=model is not None,
             epsilon=self._total([*self._counts(), n])[0],
         )
-        self._save(
-            replace(
-                now,
-                model=now.model if model is None else model,
-                # A round whose reports were seen is over even if too few of them were good:
-                # asking for them again would show the analyser what changed between two batches.
-                next_round=now.next_round + 1,
-                history=(*now.history, record),
-                stopped=stopped,
-            )
+        return replace(
+            now,
+            model=now.model if model is None else model,
+            # A round whose reports were seen is over even if too few of them were good:
+            # asking for them again would show the analyser what changed between two batches.
+            next_round=now.next_round + 1,
+            history=(*now.history, record),
+            stopped=stopped,
         )
 
     def _updated(self, messages: list[bytes]) -> bytes | None:
@@ -246,6 +337,8 @@ class Analyser:
         good: list[bytes] = []
         seen: set[bytes] = set()
         for sealed in _split(batch.messages, sealed_size(self.rule.message_bytes)):
+            if self._closing.is_set():
+                raise _Closing
             message = self._opener.open(sealed, round_number=batch.round_number)
             if message is not None and sealed not in seen and self._is_good(message):
                 good.append(message)
@@ -292,13 +385,38 @@ class Analyser:
         return [record.n for record in self._checkpoint.history]
 
     def _total(self, counts: Sequence[int]) -> tuple[float, float]:
-        guarantee = self.rule.spent([n for n in counts if n])
+        guarantee = self._spent(tuple(n for n in counts if n))
         return (0.0, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
 
     def _save(self, checkpoint: Checkpoint) -> None:
         write_atomic(self.folder / "checkpoint.npz", checkpoint.to_bytes(self.run))
         self._checkpoint = checkpoint
-        self._inbox.unlink(missing_ok=True)
+
+    def _publish(self) -> None:
+        """Work the public status out once, so that whoever asks for it costs nothing."""
+        now, guarantee = self._checkpoint, None
+        try:
+            guarantee = self.guarantee()
+        except TacitError:  # the run was stopped for it; its status must still be told
+            _LOG.exception("the guarantee cannot be worked out")
+        self._published: dict[str, Any] = {
+            "run": self.run,
+            "round": now.next_round,
+            "rounds": self.rounds,
+            "finished": self.finished,
+            "stopped": now.stopped,
+            "history": [asdict(record) for record in now.history],
+            "spent": self._ledger.spent().to_dict(),
+            "guarantee": None if guarantee is None else guarantee.to_dict(),
+        }
+
+
+def _failure(batch: Batch, error: Exception) -> str:
+    # Public, so it names the kind of error only: the text may quote what was opened.
+    return (
+        f"round {batch.round_number} could not be processed ({type(error).__name__}); nothing of "
+        "it was released, see the analyser's log and begin a new run."
+    )
 
 
 def _difference_up(total: float, spent: float) -> float:

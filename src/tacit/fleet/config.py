@@ -193,6 +193,7 @@ def make_plan(
     check_at_least(n_rounds, 1, name="n_rounds")
     if per_round > n_clients:
         raise TacitError(f"clients_per_round = {per_round} is above n_clients = {n_clients}.")
+    _check_delta_of(delta, n_clients)
     least = per_round if n_min is None else check_at_least(n_min, 2, name="n_min")
     if least > per_round:
         raise TacitError(f"n_min = {least} is above the {per_round} clients asked per round.")
@@ -209,6 +210,15 @@ def make_plan(
         n_kernels=n_kernels,
     )
     return _calibrated(draft, mechanism, per_round, training)
+
+
+def _check_delta_of(delta: float, n_clients: int) -> None:
+    """Of all clients, not of `n_min`: that is how many reports a batch may really hold."""
+    if check_delta(delta) >= 1.0 / n_clients:
+        raise TacitError(
+            f"delta = {delta:g} is not below 1/{n_clients}, one over the number of clients: it "
+            "would allow publishing one client's data outright; choose a smaller delta."
+        )
 
 
 def _calibrated(

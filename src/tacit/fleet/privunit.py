@@ -86,13 +86,15 @@ def shuffled_epsilon(received: Sequence[int], *, local_epsilon: float, delta: fl
     """Epsilon at `delta` of rounds in which these many reports were shuffled.
 
     Guarantee: clones of PrivUnitG (docs/accounting.md, Proposition 8), composed by privacy loss
-    distributions, or the sum of the local epsilons where that is smaller.
+    distributions, or the sum of the local epsilons where that is smaller. Whether `delta` is small
+    enough is decided when a run is planned; what was received is always accounted.
     """
     from tacit.accounting import compose_shuffled
 
     # The cap depends on epsilon only, not on the dimension; a larger one is on the safe side.
     cap = _parameters(local_epsilon, 1).q * (1.0 + 1e-9)
-    return compose_shuffled([(local_epsilon, n) for n in received], delta=delta, cap=cap)
+    rounds = [(local_epsilon, n) for n in received]
+    return compose_shuffled(rounds, delta=delta, cap=cap, force=True)
 
 
 def randomize(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Floats:

@@ -1,9 +1,10 @@
 """The two services behind HTTPS: the shuffler for nodes, the analyser for the shuffler.
 
 The analyser listens twice. On one port it takes batches, and there TLS itself demands the
-shuffler's certificate, pinned, so that nobody else gets as far as a request. On the other it
-publishes the model and the status, which are the protected output, to whoever asks. Neither
-service keeps an access log: who asked when is nobody's business.
+shuffler's certificate, pinned, so that nobody else gets as far as a request. It answers when a
+batch is on its disk, opens it in the background, and takes no other until that has ended. On the
+other it publishes the model and the status, which are the protected output, to whoever asks.
+Neither service keeps an access log: who asked when is nobody's business.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _LOG = logging.getLogger("tacit.fleet")
 _TICK_SECONDS = 0.1
 _RETRY_SECONDS = 0.5
 _TIMEOUT_SECONDS = 30.0
-_STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503}
+_BODY_SECONDS = 60.0  # between two parts of a body
+_STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408}
+_INGEST_STATUS_OF = {"busy": 503, "slow": 408}  # all others are refusals for good
 
 
 def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
@@ -132,28 +135,51 @@ class Courier:
     async def _deliver(
         self, client: httpx.AsyncClient, shuffler: Shuffler, batch: Batch | None
     ) -> None:
-        """Send one batch until the analyser has it, or has refused it for good; then delete it."""
+        """Send one batch until the analyser has it, or will never take it; then delete it."""
         if batch is None:
             return
-        answer = await self._until_answered(_batch_request(client, batch), client)
-        if answer.refused is None:
+        refused = await self._until_settled(client, batch)
+        if refused is None:
             _LOG.info("forwarded a batch of %d", batch.n_nodes)
         else:
-            # It has seen the batch, so the round is over; another batch of it is never made.
-            _LOG.warning("the analyser refused round %d: %s", batch.round_number, answer.refused)
+            # It may have seen the batch, so the round is over; another one of it is never made.
+            _LOG.warning("the analyser does not take round %d: %s", batch.round_number, refused)
         await _patiently(shuffler.acknowledge)
 
-    async def _until_answered(self, request: httpx.Request, client: httpx.AsyncClient) -> _Answer:
-        """The analyser's answer; while it is away or busy the batch waits on our disk."""
+    async def _until_settled(self, client: httpx.AsyncClient, batch: Batch) -> str | None:
+        """None once the analyser has the batch, or why it will never take it.
+
+        It is asked before every attempt, because a batch is large and its answer can get lost.
+        """
+        question = client.build_request("GET", "/v1/status")
         while True:
-            try:
-                response = await client.send(request)
-                if response.status_code in (200, 202, 409):
-                    return _Answer.read(response)
-                _LOG.warning("the analyser answers with status %d", response.status_code)
-            except (httpx.TransportError, ValueError) as error:
-                _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
+            now = await self._until_answered(question, client)
+            if now.last_batch == batch.batch_id:
+                return None
+            if now.finished or now.round_number != batch.round_number:
+                return "the run is finished" if now.finished else f"it is at {now.round_number}"
+            answer = await self._answer(_batch_request(client, batch), client)
+            if answer is not None:
+                return answer.refused
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _until_answered(self, request: httpx.Request, client: httpx.AsyncClient) -> _Answer:
+        while True:
+            answer = await self._answer(request, client)
+            if answer is not None:
+                return answer
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _answer(self, request: httpx.Request, client: httpx.AsyncClient) -> _Answer | None:
+        """The analyser's answer, or None if it is away or busy."""
+        try:
+            response = await client.send(request)
+            if response.status_code in (200, 202, 409):
+                return _Answer.read(response)
+            _LOG.warning("the analyser answers with status %d", response.status_code)
+        except (httpx.TransportError, ValueError) as error:
+            _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
+        return None
 
 
 async def _patiently(action: Callable[[], _T]) -> _T:
@@ -173,6 +199,7 @@ class _Answer:
     round_number: int
     finished: bool
     processing: bool
+    last_batch: str | None
     refused: str | None
 
     @classmethod
@@ -183,7 +210,8 @@ class _Answer:
                 round_number=int(plain["round"]),
                 finished=bool(plain["finished"]),
                 processing=bool(plain.get("processing", False)),
-                refused=str(plain.get("refused")) if response.status_code == 409 else None,
+                last_batch=plain.get("batch"),
+                refused=str(plain.get("refused"))[:200] if response.status_code == 409 else None,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("not an analyser's answer") from error
@@ -201,7 +229,14 @@ def _batch_request(client: httpx.AsyncClient, batch: Batch) -> httpx.Request:
 
 def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
     """The analyser's side towards the shuffler; TLS has already made sure that it is the one."""
-    app = _bare_app(None)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        analyser.work_in_background()  # what a crash left
+        yield
+
+    app = _bare_app(lifespan)
+    receiving = asyncio.Lock()
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
@@ -210,23 +245,34 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
     @app.post("/v1/batches/{run}/{round_number}")
     async def batch(
         run: str, round_number: int, batch_id: str, n_nodes: int, request: Request
-    ) -> Any:
-        messages = await read_at_most(request, max_bytes)
-        taken = Batch(
-            run=run,
-            round_number=round_number,
-            batch_id=batch_id,
-            n_nodes=n_nodes,
-            messages=messages,
-        )
+    ) -> JSONResponse:
         try:
-            await run_in_threadpool(analyser.receive, taken)
+            if not analyser.knows(batch_id):
+                analyser.check(run=run, round_number=round_number)
+                _check_free(receiving)
+                async with receiving:
+                    taken = Batch(
+                        run=run,
+                        round_number=round_number,
+                        batch_id=batch_id,
+                        n_nodes=n_nodes,
+                        messages=await read_at_most(request, max_bytes),
+                    )
+                    await run_in_threadpool(analyser.take, taken)
+                analyser.work_in_background()
         except Refused as refused:
             _LOG.warning("batch refused: %s", refused)
-            return JSONResponse({"refused": str(refused), **_where(analyser)}, status_code=409)
-        return _where(analyser)
+            body = {"refused": str(refused), **_where(analyser)}
+            return JSONResponse(body, status_code=_INGEST_STATUS_OF.get(refused.code, 409))
+        return JSONResponse(_where(analyser), status_code=202)
 
     return app
+
+
+def _check_free(receiving: asyncio.Lock) -> None:
+    """One body at a time, and none while one is processed: a batch may take all the memory."""
+    if receiving.locked():
+        raise Refused("busy", "a batch is being received; ask again for the status later.")
 
 
 def analyser_public_app(analyser: Analyser) -> FastAPI:
@@ -235,7 +281,7 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
-        return await run_in_threadpool(analyser.status)
+        return analyser.status()
 
     @app.get("/v1/model")
     async def model() -> Response:
@@ -250,7 +296,14 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 
 
 def _where(analyser: Analyser) -> dict[str, Any]:
-    return {"round": analyser.checkpoint.next_round, "finished": analyser.finished}
+    # The batch first: once it is no longer on its way, round and end are those after it.
+    processing, last = analyser.processing, analyser.last_batch
+    return {
+        "processing": processing,
+        "batch": last,
+        "round": analyser.checkpoint.next_round,
+        "finished": analyser.finished,
+    }
 
 
 def _bare_app(lifespan: Any) -> FastAPI:
@@ -281,11 +334,21 @@ async def read_at_most(request: Request, size: int) -> bytes:
     if declared.isdecimal() and int(declared) > size:
         raise Refused("wrong-size", f"a body has at most {size} bytes here, got {declared}.")
     body = bytearray()
-    async for part in request.stream():
+    parts = aiter(request.stream())
+    while (part := await _next_part(parts)) is not None:
         body += part
         if len(body) > size:
             raise Refused("wrong-size", f"a body has at most {size} bytes here, got more.")
     return bytes(body)
+
+
+async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
+    """The next part of a body; a sender that fell silent must not keep its place for ever."""
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await anext(parts, None)
+    except TimeoutError:
+        raise Refused("slow", f"no byte came for {_BODY_SECONDS:g} s; send it again.") from None
 
 
 def serve(servers: Sequence[uvicorn.Server]) -> None:
