@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 from tacit.errors import BundleError, TacitError
 from tacit.fleet import analyser as analyser_module
 from tacit.fleet.analyser import Analyser
-from tacit.fleet.seal import Sealer, new_key
+from tacit.fleet.analyser_ledger import Books
+from tacit.fleet.seal import Opener, Sealer, new_key
 from tacit.fleet.shuffler import Batch, Refused
 from tacit.fleet.spending import composed_epsilon, fleet_guarantee
 from tacit.guarantee import DpGuarantee
+from tacit.ledger import Entry, Ledger
 
 RUN = "run-1"
 PRIVATE, PUBLIC = new_key()
@@ -84,8 +87,18 @@ def good(n: int = 3, round_number: int = 1) -> Batch:
     return batch(*(sealed((0.5, -0.5), round_number) for _ in range(n)), round_number=round_number)
 
 
+def entries(analyser: Analyser) -> list[Entry]:
+    with Ledger.open(analyser.folder / "ledger.db", create=False) as ledger:
+        return ledger.entries()
+
+
+def verified(analyser: Analyser) -> bool:
+    with Ledger.open(analyser.folder / "ledger.db", create=False) as ledger:
+        return bool(ledger.verify())
+
+
 def debits(analyser: Analyser) -> list[float]:
-    return [float(e.epsilon) for e in analyser._ledger.entries() if e.subject]
+    return [float(e.epsilon) for e in entries(analyser) if e.subject]
 
 
 def test_a_round_moves_the_model_and_is_debited(tmp_path: Path) -> None:
@@ -96,7 +109,7 @@ def test_a_round_moves_the_model_and_is_debited(tmp_path: Path) -> None:
     status = analyser.status()
     assert status["spent"]["epsilon"] == 1.0
     assert status["history"][0]["n"] == 3
-    assert analyser._ledger.verify()
+    assert verified(analyser)
     assert not (tmp_path / "inbox.npz").exists()
 
 
@@ -131,6 +144,7 @@ def test_many_nodes_are_amplified() -> None:
 
 
 def test_debits_of_amplified_rounds_add_up_to_the_composed_total(tmp_path: Path) -> None:
+    """Of the rounds before the true numbers, of the last the fewest that can be released."""
     analyser = make(tmp_path, n_min=100, epsilon=3.0)
     for round_number in (1, 2):
         analyser.receive(good(200, round_number))
@@ -138,8 +152,9 @@ def test_debits_of_amplified_rounds_add_up_to_the_composed_total(tmp_path: Path)
     assert guarantee is not None
     assert guarantee.model == "shuffle"
     spent = analyser.status()["spent"]
-    assert spent["epsilon"] == pytest.approx(guarantee.epsilon, abs=1e-9)
-    assert spent["epsilon"] >= guarantee.epsilon
+    paid, _ = composed_epsilon([200, 100], local_epsilon=1.0, delta=DELTA)
+    assert spent["epsilon"] == pytest.approx(paid, abs=1e-9)
+    assert spent["epsilon"] >= paid > guarantee.epsilon
     assert spent["delta"] == DELTA
     assert debits(analyser)[1] < debits(analyser)[0]
 
@@ -173,11 +188,127 @@ def test_too_few_good_reports_are_paid_for_but_not_released(tmp_path: Path) -> N
     assert debits(analyser) == [1.0]
 
 
-def test_a_batch_without_one_good_report_costs_nothing(tmp_path: Path) -> None:
+def test_a_batch_without_one_good_report_was_paid_for_before_that_showed(tmp_path: Path) -> None:
     analyser = make(tmp_path)
     analyser.receive(batch(os.urandom(64), os.urandom(64)))
-    assert debits(analyser) == []
+    assert debits(analyser) == [1.0], "over-counted, never under-counted"
     assert analyser.guarantee() is None
+    assert not analyser.finished
+
+
+def test_a_batch_is_in_the_ledger_before_anything_of_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyser = make(tmp_path)
+    before: list[list[float]] = []
+    real = Opener.open
+
+    def watched(self: Opener, sealed: bytes, *, round_number: int) -> bytes | None:
+        before.append(debits(analyser))
+        return real(self, sealed, round_number=round_number)
+
+    monkeypatch.setattr(Opener, "open", watched)
+    analyser.receive(good(3))
+    assert before == [[1.0]] * 3
+
+
+def amplified(*counts: int) -> float:
+    return composed_epsilon(counts, local_epsilon=1.0, delta=DELTA)[0]
+
+
+def test_an_opened_batch_that_overspends_is_in_the_ledger_all_the_same(tmp_path: Path) -> None:
+    """The plan allows two rounds of 200; the second holds five that do not open."""
+    budget = amplified(200, 200) + 1e-9
+    analyser = make(tmp_path, n_min=200, epsilon=budget)
+    analyser.receive(good(200))
+    sealed_ones = [sealed((0.5, -0.5), 2) for _ in range(195)]
+    analyser.receive(batch(*sealed_ones, *(os.urandom(64) for _ in range(5)), round_number=2))
+    record = analyser.checkpoint.history[1]
+    assert (record.n, record.released) == (195, False)
+    assert model_of(analyser) == [0.5, -0.5]
+    for _ in range(2):  # and a restart reads the same
+        status = analyser.status()
+        assert amplified(200, 195) > budget
+        assert amplified(200, 195) <= status["spent"]["epsilon"] < amplified(200, 195) + 1e-6
+        assert "held only 195 valid reports" in status["stopped"]
+        assert status["guarantee"]["epsilon"] <= status["spent"]["epsilon"]
+        assert verified(analyser)
+        analyser.close()
+        analyser = make(tmp_path, n_min=200, epsilon=budget)
+    reasons = [entry.purpose for entry in entries(analyser) if entry.kind == "budget"]
+    assert len(reasons) == 1
+    assert "passes the plan" in reasons[0]
+
+
+@pytest.mark.parametrize("when", ["_raise_budgets", "_enter", "checkpoint"])
+def test_a_crash_while_an_overspent_batch_is_entered_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """After the step named: the budgets raised, the entry made, the checkpoint not yet written."""
+    settings: dict[str, Any] = {"n_min": 200, "epsilon": amplified(200) + 1e-9}
+    analyser = make(tmp_path, **settings)
+    with monkeypatch.context() as patch:
+        if when == "checkpoint":
+            patch.setattr(analyser_module, "write_atomic", cut)
+        else:
+            real, calls = getattr(Books, when), []
+
+            def then_cut(self: Books, *arguments: Any) -> None:
+                real(self, *arguments)
+                calls.append(when)
+                if when == "_raise_budgets" or len(calls) == 2:  # the first entry is the debit
+                    raise PowerCut
+
+            patch.setattr(Books, when, then_cut)
+        sealed_ones = [sealed((0.5, -0.5)) for _ in range(195)]
+        with pytest.raises(PowerCut):
+            analyser.receive(batch(*sealed_ones, *(os.urandom(64) for _ in range(5))))
+    restarted = make(tmp_path, **settings)
+    restarted.work()
+    assert "held only 195 valid reports" in restarted.status()["stopped"]
+    assert amplified(195) <= restarted.status()["spent"]["epsilon"] < amplified(195) + 1e-6
+    assert len(debits(restarted)) == 2
+    assert verified(restarted)
+
+
+def test_too_few_valid_reports_within_the_budget_go_on(tmp_path: Path) -> None:
+    analyser = make(tmp_path, n_min=200, epsilon=3.0)
+    sealed_ones = [sealed((0.5, -0.5)) for _ in range(195)]
+    analyser.receive(batch(*sealed_ones, *(os.urandom(64) for _ in range(5))))
+    assert not analyser.finished
+    assert analyser.status()["spent"]["epsilon"] >= amplified(195)
+    assert len(debits(analyser)) == 2
+    analyser.receive(good(200, 2))
+    assert analyser.checkpoint.history[1].released
+    assert analyser.status()["spent"]["epsilon"] >= amplified(195, 200)
+
+
+def test_a_batch_below_the_least_number_is_refused_unopened(tmp_path: Path) -> None:
+    analyser = make(tmp_path, n_min=3)
+    with pytest.raises(Refused, match="3 reports or more, got 2"):
+        analyser.receive(good(2))
+    assert debits(analyser) == []
+
+
+@pytest.mark.parametrize(
+    "batch_id", ["", "x", "0" * 31, "0" * 33, "G" * 32, "A" * 32, f"{'0' * 31} ", "1 batch 2 n=3"]
+)
+def test_a_batch_id_of_another_form_is_refused(tmp_path: Path, batch_id: str) -> None:
+    analyser = make(tmp_path)
+    with pytest.raises(Refused) as caught:
+        analyser.receive(replace(good(), batch_id=batch_id))
+    assert caught.value.code == "wrong-batch"
+    assert debits(analyser) == []
+
+
+def test_an_opened_batch_that_fails_counts_with_what_was_paid_for_it(tmp_path: Path) -> None:
+    analyser = make(tmp_path, rule=Faulty())
+    analyser.receive(good())
+    assert debits(analyser) == [1.0]
+    assert [record.n for record in analyser.checkpoint.history] == [2]
+    guarantee = analyser.guarantee()
+    assert guarantee is not None
+    assert guarantee.epsilon <= analyser.status()["spent"]["epsilon"]
 
 
 def test_a_batch_past_the_budget_is_not_opened(tmp_path: Path) -> None:
@@ -230,9 +361,10 @@ def cut(*_: object, **__: object) -> None:
 
 CRASHES = {
     "before the inbox is written": ("write_secret", None),
-    "after the inbox, before opening": (None, "_opened"),
-    "after opening, before the debit": (None, "_debit"),
-    "after the debit, before the checkpoint": ("write_atomic", None),
+    "after the inbox, before the debit": (None, "_outcome"),
+    "after the debit, before opening": (None, "_opened"),
+    "after the debit and opening, before the model": (None, "_updated"),
+    "after the debit and opening, before the checkpoint": ("write_atomic", None),
 }
 
 
@@ -261,7 +393,7 @@ def test_a_crash_neither_spends_twice_nor_forgets(
     assert debits(restarted) == [1.0]
     assert model_of(restarted) == [0.5, -0.5]
     assert restarted.checkpoint.next_round == 2
-    assert restarted._ledger.verify()
+    assert verified(restarted)
     restarted.receive(good(round_number=2))
     assert debits(restarted) == [1.0, 1.0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ EPSILON = 60.0
 
 
 def run_fleet(
-    folder: Path, mechanism: str, *, rounds: int, drop: int = 0, n_min: int = 20
+    folder: Path, mechanism: str, *, rounds: int, drop: int = 0, bad: int = 0, n_min: int = 20
 ) -> tuple[Analyser, Learner, float]:
     data = load_dataset("ItalyPowerDemand")
     plan = make_plan(
@@ -69,6 +70,7 @@ def run_fleet(
                 analyser.checkpoint.model, data.X_train[mine], data.y_train[mine].astype(str)
             )
             body = b"".join(sealer.seal(m, round_number=round_number) for m in messages)
+            body = os.urandom(len(body)) if i < bad else body
             token = make_token(
                 node_key(secret, run=RUN, node=name),
                 run=RUN,
@@ -86,7 +88,7 @@ def run_fleet(
 
 @pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
 def test_a_fleet_learns_within_its_budget(tmp_path: Path, mechanism: str) -> None:
-    analyser, _, accuracy = run_fleet(tmp_path, mechanism, rounds=2)
+    analyser, learner, accuracy = run_fleet(tmp_path, mechanism, rounds=2)
     assert accuracy > 0.8
     status = analyser.status()
     assert status["finished"]
@@ -95,8 +97,28 @@ def test_a_fleet_learns_within_its_budget(tmp_path: Path, mechanism: str) -> Non
     guarantee = analyser.guarantee()
     assert guarantee is not None
     assert guarantee.epsilon <= status["spent"]["epsilon"] <= EPSILON
-    assert status["spent"]["epsilon"] == pytest.approx(guarantee.epsilon, abs=1e-9)
+    paid = learner.spent([N_NODES, 20])  # the last round for n_min, before it was opened
+    assert paid is not None
+    assert status["spent"]["epsilon"] == pytest.approx(paid.epsilon, abs=1e-9)
     assert guarantee.model == ("distributed" if mechanism == "distributed" else "local")
+    analyser.close()
+
+
+def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
+    tmp_path: Path,
+) -> None:
+    """17 of 22 open: below the 19 of the theorem, so every client has its own noise alone."""
+    analyser, learner, _ = run_fleet(tmp_path, "distributed", rounds=1, bad=5)
+    status = analyser.status()
+    own = learner.spent([17])
+    assert own is not None
+    assert own.epsilon > EPSILON
+    assert status["history"][0]["n"] == 17
+    assert not status["history"][0]["released"]
+    assert status["spent"]["epsilon"] == pytest.approx(own.epsilon)
+    assert "held only 17 valid reports" in status["stopped"]
+    assert "no secure sum is proven" in status["guarantee"]["assumptions"][0]
+    assert analyser.checkpoint.model == learner.initial()
     analyser.close()
 
 

@@ -1,4 +1,4 @@
-"""The analyser: opens shuffled batches, debits its ledger, and only then moves the model.
+"""The analyser: debits its ledger, opens a shuffled batch, and only then moves the model.
 
 It holds the private key and sees no identity: batches come from the shuffler alone, permuted, with
 nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
@@ -6,8 +6,9 @@ between any two of them is made good at the next start without spending twice or
 
 1. the sealed batch is written to disk (nothing is opened before it is on disk), which is what the
    shuffler gets an answer to; the rest happens in the background;
-2. it is opened; what does not open, repeats or lies outside the randomizer's range is left out;
-3. the ledger is debited for the number of reports really received, once per batch;
+2. the ledger is debited, once per batch, for the fewest reports with which it can be released;
+3. it is opened; what does not open, repeats or lies outside the randomizer's range is left out, and
+   if fewer reports are left than were paid for, the ledger is debited for that too;
 4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
 
 What goes wrong on the way ends in a sentence and not in a loop: an error that a second try cannot
@@ -19,11 +20,10 @@ from __future__ import annotations
 
 import json
 import logging
-import math
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -32,19 +32,19 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from tacit.errors import BudgetExceeded, BundleError, LedgerError, TacitError
+from tacit.errors import BundleError, LedgerError, TacitError
+from tacit.fleet.analyser_ledger import Books
 from tacit.fleet.analyser_state import Checkpoint, RoundRecord
 from tacit.fleet.keys import write_atomic, write_secret
 from tacit.fleet.seal import Opener, sealed_size
 from tacit.fleet.shuffler import Batch, Refused
-from tacit.guarantee import DpGuarantee, round_up
-from tacit.ledger import Ledger
+from tacit.guarantee import DpGuarantee
 
 _LOG = logging.getLogger("tacit.fleet")
 _UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."
 _RETRY_SECONDS = 2.0
 _CLOSE_SECONDS = 5.0
-_LEAST = 1e-12  # a debit must be above 0, even where a round adds next to nothing
+_BATCH_ID = re.compile("[0-9a-f]{32}")
 
 
 class _Closing(Exception):
@@ -86,7 +86,7 @@ class Analyser:
     """One run's analyser over a folder that holds its checkpoint, inbox and ledger.
 
     Guarantee: what leaves (the model) is, per client, under replacement of all that client's
-    data, as private as `guarantee()` says; it is debited before it leaves.
+    data, as private as `guarantee()` says; it is debited before a batch is opened.
     Assumes: see the guarantee's own list; the folder's disk keeps what it acknowledged.
     Composes: over rounds numerically (PLD of the shuffled rounds), or as the plain sum of the
     local epsilons where that is smaller, which is the case for few nodes.
@@ -108,8 +108,8 @@ class Analyser:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._opener = Opener(self.private_key, run=self.run)
-        self._ledger = Ledger.open(
-            self.folder / "ledger.db", budget_epsilon=self.epsilon, budget_delta=self.delta
+        self._books = Books(
+            self.folder / "ledger.db", run=self.run, epsilon=self.epsilon, delta=self.delta
         )
         # What history costs is asked for by everybody and changes once a round.
         self._spent = lru_cache(maxsize=8)(self.rule.spent)
@@ -150,8 +150,12 @@ class Analyser:
         """Whether the batch is in already: on its way, or done."""
         return batch_id == self._pending or self._is_recorded(batch_id)
 
-    def check(self, *, run: str, round_number: int) -> None:
+    def check(self, *, run: str, round_number: int, batch_id: str) -> None:
         """Refuse a batch by its heading, before anything of it is read."""
+        if not _BATCH_ID.fullmatch(batch_id):
+            raise Refused(
+                "wrong-batch", f"a batch id has 32 hexadecimal digits, got {batch_id[:64]!r}."
+            )
         if run != self.run:
             raise Refused("wrong-run", f"this analyser serves run {self.run}, not {run[:64]}.")
         if self.finished:
@@ -168,11 +172,17 @@ class Analyser:
         with self._taking:
             if self.knows(batch.batch_id):
                 return
-            self.check(run=batch.run, round_number=batch.round_number)
+            self.check(run=batch.run, round_number=batch.round_number, batch_id=batch.batch_id)
             size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
             if not batch.messages or len(batch.messages) % size:
                 raise Refused(
                     "wrong-size", f"a batch holds {size} bytes for every node that reports."
+                )
+            if len(batch.messages) < size * self.n_min:
+                raise Refused(
+                    "too-few",
+                    f"a batch holds {self.n_min} reports or more, got "
+                    f"{len(batch.messages) // size}; it was not opened.",
                 )
             self._write_inbox(batch)
             self._pending = batch.batch_id
@@ -219,13 +229,13 @@ class Analyser:
         self._closing.set()
         if self._worker is not None:
             self._worker.join(_CLOSE_SECONDS)
-        self._ledger.close()
+        self._books.close()
 
     def _load(self) -> Checkpoint:
         path = self.folder / "checkpoint.npz"
         if path.exists():
             return Checkpoint.read(path, run=self.run)
-        if any(entry.subject for entry in self._ledger.entries()):
+        if not self._books.is_empty():
             raise BundleError(
                 f"{self.folder} holds a ledger with debits but no checkpoint; restore the "
                 "checkpoint, because starting anew would spend the budget again."
@@ -281,18 +291,33 @@ class Analyser:
             raise
         except Exception as error:
             _LOG.exception("round %d could not be processed", batch.round_number)
-            outcome = replace(self._checkpoint, stopped=_failure(batch, error))
+            outcome = self._failed(batch, error)
         self._save(outcome)
+
+    def _failed(self, batch: Batch, error: Exception) -> Checkpoint:
+        """The checkpoint of a run that ends here; a batch that may have been opened counts."""
+        now = replace(self._checkpoint, stopped=_failure(batch, error))
+        if not self._books.holds(batch):
+            return now
+        record = RoundRecord(
+            round_number=batch.round_number,
+            batch_id=batch.batch_id,
+            n=self.n_min,
+            left_out=0,
+            released=False,
+            epsilon=self._books.spent().epsilon,
+        )
+        return replace(now, next_round=now.next_round + 1, history=(*now.history, record))
 
     def _outcome(self, batch: Batch) -> Checkpoint:
         """What the batch makes of the checkpoint."""
         now = self._checkpoint
-        unaffordable = self._unaffordable(batch)
+        unaffordable = self._books.debit(batch, self._total(self.n_min))
         if unaffordable is not None:
             return replace(now, stopped=unaffordable)
         messages, left_out = self._opened(batch)
         n = len(messages) // self.rule.messages_per_node
-        stopped = self._debit(batch, n)
+        stopped = self._books.correct(batch, n, self._total(n)) if n else None
         released = stopped is None and n >= self.n_min
         model = self._updated(messages) if released else None
         record = RoundRecord(
@@ -301,7 +326,7 @@ class Analyser:
             n=n,
             left_out=left_out,
             released=model is not None,
-            epsilon=self._total([*self._counts(), n])[0],
+            epsilon=self._total(n).epsilon if n else self._books.spent().epsilon,
         )
         return replace(
             now,
@@ -319,18 +344,6 @@ class Analyser:
         except TacitError as error:
             _LOG.warning("the round is paid for but not released: %s", error)
             return None
-
-    def _unaffordable(self, batch: Batch) -> str | None:
-        """Why the batch is dropped unopened: even if every report were good, it costs too much."""
-        size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
-        n = len(batch.messages) // size
-        epsilon, _ = self._total([*self._counts(), n])
-        if epsilon <= self.epsilon or self._debited(batch):
-            return None
-        return (
-            f"round {batch.round_number} with {n} reports would bring epsilon to "
-            f"{round_up(epsilon)}, past the plan's {self.epsilon:g}; the batch was not opened."
-        )
 
     def _opened(self, batch: Batch) -> tuple[list[bytes], int]:
         """The good messages, each once, and how many were left out."""
@@ -352,41 +365,14 @@ class Analyser:
             return False
         return True
 
-    def _debit(self, batch: Batch, n: int) -> str | None:
-        """Debit what this batch adds to the composed total; why the run must stop, or None."""
-        if n == 0 or self._debited(batch):
-            return None
-        spent, new = self._ledger.spent(), self._total([*self._counts(), n])
-        added = DpGuarantee(
-            # Against what the ledger holds, so that its sum never falls below the total.
-            epsilon=max(_difference_up(new[0], spent.epsilon), _LEAST),
-            delta=max(new[1] - spent.delta, 0.0),
-            model="shuffle" if new[1] else "local",
-            unit="client",
-            assumptions=("an increment: the entries of a run add up to its composed total",),
-        )
-        purpose = f"fleet run {self.run} round {batch.round_number} batch {batch.batch_id} n={n}"
-        try:
-            self._ledger.debit(
-                subject=f"every client of run {self.run}",
-                guarantee=added,
-                purpose=purpose,
-                subject_kind="client",
-            )
-        except BudgetExceeded as error:
-            return f"round {batch.round_number} with {n} reports was not released: {error}"
-        return None
-
-    def _debited(self, batch: Batch) -> bool:
-        mark = f" batch {batch.batch_id} "
-        return any(mark in entry.purpose for entry in self._ledger.entries())
-
     def _counts(self) -> list[int]:
         return [record.n for record in self._checkpoint.history]
 
-    def _total(self, counts: Sequence[int]) -> tuple[float, float]:
-        guarantee = self._spent(tuple(n for n in counts if n))
-        return (0.0, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
+    def _total(self, n: int) -> DpGuarantee:
+        """What all batches cost with `n` valid reports in one more."""
+        total = self._spent((*(m for m in self._counts() if m), n))
+        assert total is not None, "one batch or more has a cost"
+        return total
 
     def _save(self, checkpoint: Checkpoint) -> None:
         write_atomic(self.folder / "checkpoint.npz", checkpoint.to_bytes(self.run))
@@ -406,7 +392,7 @@ class Analyser:
             "finished": self.finished,
             "stopped": now.stopped,
             "history": [asdict(record) for record in now.history],
-            "spent": self._ledger.spent().to_dict(),
+            "spent": self._books.spent().to_dict(),
             "guarantee": None if guarantee is None else guarantee.to_dict(),
         }
 
@@ -417,13 +403,6 @@ def _failure(batch: Batch, error: Exception) -> str:
         f"round {batch.round_number} could not be processed ({type(error).__name__}); nothing of "
         "it was released, see the analyser's log and begin a new run."
     )
-
-
-def _difference_up(total: float, spent: float) -> float:
-    """total - spent, exactly where a float can hold it and otherwise the next float above."""
-    exact = Fraction(total) - Fraction(spent)
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _split(messages: bytes, size: int) -> Iterator[bytes]:

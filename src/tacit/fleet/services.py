@@ -248,7 +248,7 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
     ) -> JSONResponse:
         try:
             if not analyser.knows(batch_id):
-                analyser.check(run=run, round_number=round_number)
+                analyser.check(run=run, round_number=round_number, batch_id=batch_id)
                 _check_free(receiving)
                 async with receiving:
                     taken = Batch(
