@@ -101,7 +101,7 @@ def init(
 
 @app.command()
 def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
-    """Run the shuffler until it is stopped; it keeps reports in memory only.
+    """Run the shuffler until it is stopped; it keeps nothing once acknowledged.
 
     Example: `tacit fleet shuffler fleet/shuffler/shuffler.toml`
     """
