@@ -18,6 +18,7 @@ from tacit.errors import BundleError, TacitError
 from tacit.fleet import analyser as analyser_module
 from tacit.fleet.analyser import Analyser
 from tacit.fleet.analyser_ledger import Books
+from tacit.fleet.analyser_state import write_inbox
 from tacit.fleet.seal import Opener, Sealer, new_key
 from tacit.fleet.shuffler import Batch, Refused
 from tacit.fleet.spending import composed_epsilon, fleet_guarantee
@@ -360,7 +361,7 @@ def cut(*_: object, **__: object) -> None:
 
 
 CRASHES = {
-    "before the inbox is written": ("write_secret", None),
+    "before the inbox is written": ("write_inbox", None),
     "after the inbox, before the debit": (None, "_outcome"),
     "after the debit, before opening": (None, "_opened"),
     "after the debit and opening, before the model": (None, "_updated"),
@@ -402,7 +403,8 @@ def test_a_crash_after_the_checkpoint_leaves_an_inbox_that_is_ignored(tmp_path: 
     analyser = make(tmp_path)
     delivered = good()
     analyser.receive(delivered)
-    analyser._write_inbox(delivered)  # as if the machine had died before it was deleted
+    # As if the machine had died before it was deleted.
+    write_inbox(analyser.folder / "inbox.npz", delivered)
     analyser.close()
     restarted = make(tmp_path)
     assert debits(restarted) == [1.0]

@@ -16,8 +16,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from fleet_localhost import free_ports
-from tacit.fleet import services
-from tacit.fleet.services import Courier
+from tacit.fleet import courier as carrying
+from tacit.fleet.courier import Courier
 from tacit.fleet.shuffler import Refused, Shuffler
 from tacit.fleet.tokens import make_token, new_secret, node_key
 
@@ -30,8 +30,8 @@ OUTBOX = {node: os.urandom(SIZE) for node in NODES}  # what each node sends, how
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "_RETRY_SECONDS", 0.02)
-    monkeypatch.setattr(services, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(carrying, "_RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(carrying, "_TICK_SECONDS", 0.01)
 
 
 class Scripted:

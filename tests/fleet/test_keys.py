@@ -20,6 +20,7 @@ from cryptography import x509
 
 from fleet_localhost import LocalFleet
 from tacit.errors import TacitError
+from tacit.fleet.courier import Courier
 from tacit.fleet.deploy import Hosts
 from tacit.fleet.flower_app import AnalyserClient
 from tacit.fleet.keys import Pair, self_signed, trust_only
@@ -27,7 +28,7 @@ from tacit.fleet.learning import Learner
 from tacit.fleet.node import Outbox, ShufflerClient, take_part
 from tacit.fleet.plan_file import ShufflerConfig, read_config
 from tacit.fleet.processes import analyser_status, shuffler_status
-from tacit.fleet.services import Courier, shuffler_servers
+from tacit.fleet.services import shuffler_servers
 
 SERVICES = ("shuffler", "analyser", "server")
 

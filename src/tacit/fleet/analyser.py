@@ -18,24 +18,20 @@ is locked, is tried again until it gives way.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 from zipfile import BadZipFile
 
-import numpy as np
-
 from tacit.errors import BundleError, LedgerError, TacitError
 from tacit.fleet.analyser_ledger import Books
-from tacit.fleet.analyser_state import Checkpoint, RoundRecord
-from tacit.fleet.keys import write_atomic, write_secret
+from tacit.fleet.analyser_state import Checkpoint, RoundRecord, read_inbox, write_inbox
+from tacit.fleet.keys import write_atomic
 from tacit.fleet.seal import Opener, sealed_size
 from tacit.fleet.shuffler import Batch, Refused
 from tacit.guarantee import DpGuarantee
@@ -184,7 +180,7 @@ class Analyser:
                     f"a batch holds {self.n_min} reports or more, got "
                     f"{len(batch.messages) // size}; it was not opened.",
                 )
-            self._write_inbox(batch)
+            write_inbox(self._inbox, batch)
             self._pending = batch.batch_id
 
     def work(self) -> None:
@@ -193,7 +189,7 @@ class Analyser:
             if self._pending is None:
                 return
             if not self._is_done(self._pending):
-                self._process(self._read_inbox())
+                self._process(read_inbox(self._inbox))
             self._inbox.unlink(missing_ok=True)
             self._publish()
             self._pending = None
@@ -249,24 +245,12 @@ class Analyser:
     def _inbox(self) -> Path:
         return self.folder / "inbox.npz"
 
-    def _write_inbox(self, batch: Batch) -> None:
-        out = BytesIO()
-        messages = np.frombuffer(batch.messages, dtype=np.uint8)
-        meta = json.dumps({k: v for k, v in asdict(batch).items() if k != "messages"})
-        np.savez(out, messages=messages, meta=np.frombuffer(meta.encode(), dtype=np.uint8))
-        write_secret(self._inbox, out.getvalue())
-
-    def _read_inbox(self) -> Batch:
-        with np.load(BytesIO(self._inbox.read_bytes()), allow_pickle=False) as arrays:
-            meta = json.loads(arrays["meta"].tobytes())
-            return Batch(**meta, messages=arrays["messages"].tobytes())
-
     def _left_over(self) -> str | None:
         """The batch that a crash interrupted; it is whole, because it came by a rename."""
         if not self._inbox.exists():
             return None
         try:
-            batch = self._read_inbox()
+            batch = read_inbox(self._inbox)
         except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             _LOG.error("%s cannot be read: %s", self._inbox, error)
             if not self.finished:

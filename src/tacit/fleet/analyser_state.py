@@ -1,4 +1,4 @@
-"""The analyser's state on disk: the model, the round, and what every batch came to, in one file."""
+"""The analyser's state on disk: model, round, what every batch came to, and the batch at hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tacit.errors import BundleError
+from tacit.fleet.keys import write_secret
+from tacit.fleet.shuffler import Batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +71,19 @@ class Checkpoint:
         if found != run:
             raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
         return out
+
+
+def write_inbox(path: Path, batch: Batch) -> None:
+    """One batch as the shuffler sent it, whole or not at all, for the analyser alone to read."""
+    meta = json.dumps({k: v for k, v in asdict(batch).items() if k != "messages"})
+    messages = np.frombuffer(batch.messages, dtype=np.uint8)
+    out = BytesIO()
+    np.savez(out, messages=messages, meta=np.frombuffer(meta.encode(), dtype=np.uint8))
+    write_secret(path, out.getvalue())
+
+
+def read_inbox(path: Path) -> Batch:
+    """Read back what `write_inbox` wrote."""
+    with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+        meta = json.loads(arrays["meta"].tobytes())
+        return Batch(**meta, messages=arrays["messages"].tobytes())
