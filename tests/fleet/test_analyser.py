@@ -594,3 +594,19 @@ def test_nothing_in_the_status_names_a_node(tmp_path: Path) -> None:
         "released",
         "epsilon",
     }
+
+
+def test_debits_add_up_to_no_less_than_the_total_to_the_last_digit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for run in range(10):
+        books = Books(tmp_path / f"{run}.db", run="r", epsilon=100.0, delta=0.5)
+        epsilon, delta = 0.0, 0.0
+        for number in range(1, 9):
+            epsilon, delta = epsilon + float(rng.random()), delta + 1e-6 * float(rng.random())
+            total = DpGuarantee(epsilon=epsilon, delta=delta, model="shuffle", unit="client")
+            sent = Batch(
+                run="r", round_number=number, batch_id=f"{number:032x}", n_nodes=2, messages=b""
+            )
+            assert books.debit(sent, total) is None
+            assert epsilon <= books.spent().epsilon < epsilon + 1e-12
+            assert delta <= books.spent().delta < delta + 1e-18

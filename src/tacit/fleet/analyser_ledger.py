@@ -10,10 +10,10 @@ a budget bounds what may be opened, and the ledger tells what was.
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
+from decimal import Decimal
 from pathlib import Path
 
+from tacit._chain import exact, float_up
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.fleet.shuffler import Batch
 from tacit.guarantee import DpGuarantee, round_up
@@ -113,11 +113,12 @@ class Books:
         return f"fleet run {self._run} round {batch.round_number} batch {batch.batch_id}"
 
     def _enter(self, total: DpGuarantee, purpose: str) -> None:
-        spent = self._ledger.spent()
-        # Against what the ledger holds, so that its sum never falls below the total.
+        # Against what the ledger holds to the last digit, so that its sum never falls below the
+        # total; it adds numbers up as they are written, in decimals.
+        last = self._ledger.entries()[-1]
         added = DpGuarantee(
-            epsilon=max(_difference_up(total.epsilon, spent.epsilon), _LEAST),
-            delta=max(_difference_up(total.delta, spent.delta), 0.0),
+            epsilon=max(float_up(exact(total.epsilon) - Decimal(last.total_epsilon)), _LEAST),
+            delta=max(float_up(exact(total.delta) - Decimal(last.total_delta)), 0.0),
             model=total.model,
             unit="client",
             assumptions=("an increment: the entries of a run add up to its composed total",),
@@ -135,10 +136,3 @@ class Books:
             budget_epsilon=max(self._epsilon, total.epsilon * (1.0 + _ROOM) + _ROOM),
             budget_delta=max(self._delta, total.delta * (1.0 + _ROOM)),
         )
-
-
-def _difference_up(total: float, spent: float) -> float:
-    """total - spent, exactly where a float can hold it and otherwise the next float above."""
-    exact = Fraction(total) - Fraction(spent)
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
