@@ -100,8 +100,10 @@ def gaussian(shape: Shape, *, sigma: float | Floats, source: NoiseSource) -> Flo
     count = math.prod(shape)
     half = (count + 1) // 2
     radius = np.sqrt(-2.0 * np.log(uniform((half,), source=source)))
-    angle = 2.0 * np.pi * uniform((half,), source=source)
-    pairs = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+    # Cosine and sine of an angle from the tangent of its half: one function instead of two slower.
+    tangent = np.tan(np.pi * uniform((half,), source=source))
+    above = 2.0 / (1.0 + tangent * tangent)  # 1 + cosine
+    pairs = np.concatenate([radius * (above - 1.0), radius * (above * tangent)])
     noise: Floats = scales * pairs[:count].reshape(shape)
     return noise
 

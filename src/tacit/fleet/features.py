@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.counting import count_true
 from tacit.errors import TacitError, check_at_least
 from tacit.threads import on_all_cores
 
@@ -227,6 +228,6 @@ def _proportions(X: Singles, bank: _KernelBank) -> Floats:
             first = tap * bank.dilation
             unfolded[:, tap] = block[:, :, first : first + steps].transpose(1, 0, 2)
         passed = kernels @ unfolded.reshape(len(bank.weights), -1) > biases
-        counts = np.count_nonzero(passed.reshape(len(kernels), len(block), steps), axis=2)
-        out[start : start + chunk] = counts.T / steps
+        counts = count_true(passed.reshape(len(kernels), len(block), steps))
+        out[start : start + chunk] = counts.T.astype(np.float64) / steps
     return out

@@ -18,6 +18,7 @@ from tacit.noise import NoiseSource
 
 Floats = NDArray[np.float64]
 
+_PRECISION = 1e-4  # relative, of a calibrated local epsilon
 _TAIL = 8.0  # a standard normal passes it with probability 6e-16
 
 ASSUMPTIONS = (
@@ -49,37 +50,35 @@ def parameters(plan: FleetPlan) -> PrivUnitG:
 
 
 def calibrate(draft: FleetPlan) -> PrivUnitSettings:
-    """The largest local epsilon whose rounds compose to the plan's total.
+    """The largest local epsilon whose rounds compose to the plan's total, to one in 10,000.
 
-    Starts from the larger of what shuffling any randomizer allows (FMT20 clones) and of plain
-    local composition, epsilon / rounds, which needs no shuffler.
+    Plain local composition, epsilon / rounds, needs no shuffler and always fits; from there it is
+    doubled until it does not, and the root of the logarithms, nearly a line, lies in between.
     """
-    from tacit.accounting import calibrate_shuffle
+    from scipy.optimize import brentq
 
-    def fits(local_epsilon: float) -> bool:
-        settings = PrivUnitSettings(local_epsilon=local_epsilon)
+    @lru_cache(maxsize=64)
+    def excess(log_local: float) -> float:
+        settings = PrivUnitSettings(local_epsilon=math.exp(log_local))
         total = spent(replace(draft, settings=settings), [draft.n_min] * draft.client_rounds)
-        return total is not None and total.epsilon <= draft.epsilon
+        return math.inf if total is None else math.log(total.epsilon / draft.epsilon)
 
-    plain = draft.epsilon / draft.client_rounds
-    shuffled = calibrate_shuffle(
-        central_epsilon=draft.epsilon, n=draft.n_min, delta=draft.delta, rounds=draft.client_rounds
-    )
-    # Both calibrations round: what is accounted afterwards may lie a hair above the promise.
-    starts = [max(plain, shuffled) * (1.0 - slack) for slack in (0.0, 1e-9, 1e-7, 1e-5, 1e-4)]
-    low = next((start for start in starts if fits(start)), None)
+    # Accounting rounds up: what is spent may lie a hair above the share of it that was asked for.
+    plain = math.log(draft.epsilon / draft.client_rounds)
+    starts = [plain + math.log1p(-slack) for slack in (0.0, 1e-9, 1e-7, 1e-5, 1e-4)]
+    low = next((start for start in starts if excess(start) <= 0.0), None)
     if low is None:
         raise TacitError(
             f"no local epsilon was found for {draft.client_rounds} rounds of {draft.n_min} reports "
             f"at epsilon = {draft.epsilon:g}; use other rounds or another epsilon."
         )
-    high = 1.25 * low
-    while fits(high):
-        low, high = high, 1.25 * high
-    while high - low > 1e-4 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return PrivUnitSettings(local_epsilon=low)
+    high = low + math.log(2.0)
+    while excess(high) <= 0.0:
+        low, high = high, high + math.log(2.0)
+    root = float(brentq(excess, low, high, xtol=_PRECISION / 4))
+    while excess(root) > 0.0:
+        root -= _PRECISION / 4
+    return PrivUnitSettings(local_epsilon=math.exp(max(root, low)))
 
 
 def shuffled_epsilon(received: Sequence[int], *, local_epsilon: float, delta: float) -> float:

@@ -24,6 +24,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.counting import count_true
+
 Floats32 = NDArray[np.float32]
 
 KERNEL_LENGTH = 9
@@ -94,7 +96,7 @@ class Proportions:
             if length > 2 * pad:
                 above[i, :, half::2, :, :pad] = above[i, :, half::2, :, length - pad :] = False
                 steps[i, :, half::2] = length - 2 * pad
-        return (_count(above) / steps).swapaxes(0, 1).reshape(len(X), -1)
+        return (count_true(above) / steps).swapaxes(0, 1).reshape(len(X), -1)
 
     def joined(self, other: Proportions) -> Proportions:
         """Both as one."""
@@ -134,7 +136,7 @@ class Competition:
         losses = response == response.min(axis=2, keepdims=True)
         strength = np.einsum("...t,...t->...", wins.astype(np.float32), response)
         steps = np.float32(length)
-        both = np.stack([np.maximum(strength, 0.0) / steps, _count(losses) / steps], axis=2)
+        both = np.stack([np.maximum(strength, 0.0) / steps, count_true(losses) / steps], axis=2)
         roots: Floats32 = np.sqrt(both).transpose(1, 0, 2, 4, 3).reshape(n, -1)
         return roots
 
@@ -142,15 +144,6 @@ class Competition:
         """Both as one."""
         kernels = np.concatenate([self.kernels, other.kernels])
         return Competition(self.dilations + other.dilations, kernels, self.groups)
-
-
-def _count(flags: NDArray[np.bool_]) -> Floats32:
-    """Sum of booleans along the last axis; bytes hold the sums of up to 255 steps."""
-    counts = np.zeros(flags.shape[:-1], dtype=np.float32)
-    for start in range(0, flags.shape[-1], 255):
-        part = flags[..., start : start + 255].view(np.uint8)
-        counts += np.add.reduce(part, axis=-1, dtype=np.uint8)
-    return counts
 
 
 Pool = Proportions | Competition
