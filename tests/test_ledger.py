@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -248,6 +249,13 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+DEBIT_OFTEN = """
+    cost = DpGuarantee(epsilon=1.0, model="local", unit="series")
+    for _ in range(25):
+        ledger.debit(subject="a", guarantee=cost, purpose="test")
+"""
+
+
 def spent_elsewhere(path: Path) -> float:
     done = subprocess.run(
         [sys.executable, "-c", IN_ANOTHER_PROCESS, str(path)],
@@ -267,6 +275,34 @@ def test_copying_the_file_does_not_lose_debits(tmp_path: Path) -> None:
             assert spent_elsewhere(path) == expected
 
 
+def test_no_debit_is_lost_while_another_thread_opens_and_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with Ledger.open(path):
+        done = threading.Event()
+
+        def disturb() -> None:
+            while not done.wait(0.001):
+                path.read_bytes()
+
+        def debit(subject: str) -> None:
+            with Ledger.open(path) as ledger:
+                for _ in range(25):
+                    ledger.debit(subject=subject, guarantee=cost(1.0), purpose="test")
+
+        disturber = threading.Thread(target=disturb)
+        disturber.start()
+        code = IN_ANOTHER_PROCESS.replace('print(ledger.spent("a").epsilon)', DEBIT_OFTEN)
+        others = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(debit, "bc"))
+        assert [other.wait(60) for other in others] == [0, 0]
+        done.set()
+        disturber.join()
+        with Ledger.open(path) as ledger:
+            assert ledger.spent().epsilon == 100.0
+            assert ledger.verify()
+
+
 def test_many_threads_may_create_one_ledger(tmp_path: Path) -> None:
     def create(path: Path) -> int:
         with Ledger.open(path, budget_epsilon=100.0) as ledger:
@@ -278,7 +314,7 @@ def test_many_threads_may_create_one_ledger(tmp_path: Path) -> None:
             ids = list(pool.map(create, [path] * 32))
         assert sorted(ids) == list(range(2, 34))
         assert spent_elsewhere(path) == 32.0
-    assert {found.suffix for found in tmp_path.iterdir()} == {".db"}
+    assert {found.suffix for found in tmp_path.iterdir()} == {".db", ".lock"}
 
 
 def test_a_ledger_stays_the_one_that_was_opened(

@@ -1,21 +1,21 @@
 """One SQLite file, for any number of threads and processes: transactions that hold or refuse.
 
-Every transaction has a connection of its own. A lock on a file belongs to the process, and is gone
-when the process closes any descriptor of that file, a copy of it included; a connection that stayed
-open would lose its lock so, and another process would delete the write-ahead log under it.
+Every transaction has a connection of its own, alone under a lock on a file beside the ledger.
+SQLite's own locks belong to the process and are gone when it closes any descriptor of the file, as
+when it copies it; another process would then delete the write-ahead log under the transaction.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tacit.errors import LedgerError
+from tacit.locks import locked
 
 _PAUSE_SECONDS = 0.005
 
@@ -30,18 +30,48 @@ class Store:
     @contextmanager
     def transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
         """One transaction: commit at the end, roll back on any error, speak in LedgerErrors."""
-        try:
-            connection = self._patiently(lambda: self._begun(kind))
+        with self._alone():
             try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    with suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
-                connection.close()
-        except sqlite3.Error as error:
-            raise LedgerError(self._sentence(error)) from error
+                connection = self._patiently(lambda: self._begun(kind))
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        with suppress(sqlite3.Error):
+                            connection.execute("ROLLBACK")
+                    connection.close()
+            except sqlite3.Error as error:
+                raise LedgerError(self._sentence(error)) from error
+
+    def touch(self, *, create: bool) -> None:
+        """Create the file for its owner alone, since subjects are nobody else's business."""
+        if self.path.exists():
+            return
+        if not create:
+            raise LedgerError(
+                f"there is no ledger at {self.path}; give the path of an existing one."
+            )
+        with self._alone():
+            try:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                folder = os.open(self.path.parent, os.O_RDONLY)
+                os.fsync(folder)
+                os.close(folder)
+            except OSError as error:
+                raise LedgerError(self._not_created(error)) from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            try:
+                beside = self.path.with_name(f"{self.path.name}.lock")
+                stack.enter_context(locked(beside, timeout_seconds=self._timeout_seconds))
+            except TimeoutError as error:
+                raise LedgerError(self._locked()) from error
+            except OSError as error:
+                raise LedgerError(self._not_created(error)) from error
+            yield
 
     def _patiently(self, attempt: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
         """Try until the deadline: SQLite reports some locks at once, without waiting for them."""
@@ -72,41 +102,24 @@ class Store:
             raise
         return connection
 
+    def _locked(self) -> str:
+        return (
+            f"the ledger {self.path} was locked by another process for more than "
+            f"{self._timeout_seconds:g} s; nothing was released, try again."
+        )
+
+    def _not_created(self, error: OSError) -> str:
+        return f"cannot create the ledger {self.path}: {error.strerror}; nothing was released."
+
     def _sentence(self, error: sqlite3.Error) -> str:
         if _is_lock(error):
-            return (
-                f"the ledger {self.path} was locked by another process for more than "
-                f"{self._timeout_seconds:g} s; nothing was released, try again."
-            )
+            return self._locked()
         if _code(error) == sqlite3.SQLITE_FULL:
             return f"no room to write the ledger {self.path}; nothing was released, free some disk."
         return (
             f"the ledger {self.path} cannot be used ({error}); nothing was released, "
             "check the path, its permissions and 'tacit ledger verify'."
         )
-
-
-def touch(path: Path, *, create: bool) -> None:
-    """Create the file for its owner alone, since subjects are nobody else's business."""
-    if path.exists():
-        return
-    if not create:
-        raise LedgerError(f"there is no ledger at {path}; give the path of an existing one.")
-    try:
-        # Made under another name, so that no descriptor of a visible ledger is ever closed here; of
-        # many that create it at once, all go on.
-        descriptor, spare = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(descriptor)
-        try:
-            with suppress(FileExistsError):
-                os.link(spare, path)
-        finally:
-            Path(spare).unlink()
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-    except OSError as error:
-        raise LedgerError(f"cannot create the ledger {path}: {error.strerror}.") from error
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -29,7 +29,7 @@ from typing import Literal
 from tacit import _chain_rows as rows
 from tacit._chain import Budgets, Entry, exact, float_down, float_up, replay
 from tacit._chain_export import write_entries
-from tacit._chain_store import Store, touch
+from tacit._chain_store import Store
 from tacit.errors import LedgerError, check_epsilon
 from tacit.guarantee import DpGuarantee
 
@@ -100,7 +100,7 @@ class Ledger:
         check_epsilon(timeout_seconds, name="timeout_seconds")
         default = _limit(new_per_subject_epsilon, "new_per_subject_epsilon")
         ledger = cls(Path(path), timeout_seconds=timeout_seconds)
-        touch(ledger.path, create=create)
+        ledger._store.touch(create=create)
         ledger._begin_or_check(asked, default, create=create)
         return ledger
 

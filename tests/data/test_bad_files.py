@@ -36,6 +36,7 @@ SENTENCES = {
     "ragged.csv": ["row 2 has 2 values", "first series has 3"],
     "ragged_label_first.csv": ["row 3 has 1 values", "first series has 2"],
     "ragged_label_last.csv": ["row 2 has 1 values", "first series has 2"],
+    "column_numbers.csv": ["column numbers", "without its header"],
     "row_numbers.csv": ["column 1", "row numbers", "without its index"],
     "ragged.ts": ["row 2", "(1, 2)"],
     "series.xls": ["no reader for '.xls'"],

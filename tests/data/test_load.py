@@ -42,6 +42,18 @@ def test_a_byte_order_mark_is_no_part_of_the_first_cell(tmp_path: Path) -> None:
         assert load_dataset(tmp_path / name).classes == ("a", "b")
 
 
+def test_a_lone_text_in_the_first_row_names_its_column_or_is_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for first in ("label,0,1,2", "y,t,u,v", "kind,0,1,2", "label,1.5,2.5,3.5"):
+        path.write_text(first + "\n" + ROWS)
+        assert load_dataset(path).classes == ("a", "b")
+    path.write_text("y,1.5,2.5,3.5\n" + ROWS.replace("a,", "y,"))
+    assert len(load_dataset(path).y_train) + len(load_dataset(path).y_test) == 7
+    path.write_text("kind,9,8,7\n" + ROWS)
+    with pytest.raises(TacitError, match="single series of class 'kind'"):
+        load_dataset(path)
+
+
 ROWS = "a,1,2,3\nb,4,5,6\na,1,2,4\nb,4,5,7\na,0,2,3\nb,4,4,6\n"
 
 

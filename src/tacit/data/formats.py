@@ -18,6 +18,7 @@ from tacit.errors import TacitError
 Table = tuple[Cube, Labels]
 MaybeTable = tuple[Cube, Labels | None]
 LABEL_NAMES = ("label", "class", "target", "y")
+_FEWEST_COLUMNS = 3  # fewer may be values that happen to count
 # What pandas calls the row numbers that it writes unless told not to.
 _ROW_NUMBERS = re.compile(r"|unnamed: \d+|__index_level_\d+__", re.IGNORECASE)
 
@@ -76,7 +77,12 @@ def _read_csv(path: Path, label: str | None) -> MaybeTable:
     rows = [row for row in csv.reader(_lines(path)) if any(cell.strip() for cell in row)]
     if not rows:
         raise TacitError(f"{path.name} is empty; give one series a row.")
-    header = rows[0] if _is_header(rows) else None
+    if _is_numbering(rows[0]):
+        raise TacitError(
+            f"{path.name} begins with a row of column numbers, which would be read as a series; "
+            "write the table without its header."
+        )
+    header = rows[0] if _is_header(rows, label) else None
     body = rows[1:] if header else rows
     if not body:
         raise TacitError(f"{path.name} has a header and no series; give one series a row.")
@@ -187,9 +193,28 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _is_header(rows: list[list[str]]) -> bool:
-    """Two texts or more in the first row: a lone text may be the label of a series."""
-    return sum(not _is_number(cell) for cell in rows[0]) >= min(2, len(rows[0]))
+def _is_header(rows: list[list[str]], label: str | None) -> bool:
+    """Two texts or more in the first row; a lone one may be the label of a series.
+
+    It names a column if it is a name for labels, or stands beside column numbers, and is not among
+    the labels below it.
+    """
+    texts = [place for place, cell in enumerate(rows[0]) if not _is_number(cell)]
+    if len(texts) != 1:
+        return len(texts) >= 2
+    place = texts[0]
+    name, others = rows[0][place].strip(), rows[0][:place] + rows[0][place + 1 :]
+    named = name.lower() in LABEL_NAMES or name == label or _is_numbering(others)
+    below = {row[place].strip() for row in rows[1:] if len(row) > place}
+    return not others or (named and name not in below)
+
+
+def _is_numbering(cells: list[str]) -> bool:
+    """0, 1, 2, ... or 1, 2, 3, ...: what pandas calls columns that have no names."""
+    first = next(iter(cells), "").strip()
+    if len(cells) < _FEWEST_COLUMNS or first not in ("0", "1"):
+        return False
+    return [cell.strip() for cell in cells] == [str(int(first) + k) for k in range(len(cells))]
 
 
 def _label_column(
