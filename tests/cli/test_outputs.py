@@ -87,6 +87,17 @@ def test_interruptions_and_full_disks_are_sentences(
         assert told.endswith("tacit: interrupted; nothing after the last checkpoint was kept.")
 
 
+def test_an_error_that_names_no_place_is_a_defect_and_shows_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_args: object, **_named: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("tacit.data.load_dataset", fail)
+    with pytest.raises(TimeoutError):
+        app.run(["data", "show", "GunPoint"])
+
+
 def test_a_suite_whose_data_cannot_be_had_is_refused_before_it_runs(
     capsys: Capture, tmp_path: Path
 ) -> None:

@@ -221,7 +221,16 @@ def test_a_round_of_which_nothing_left_may_be_asked_again(tmp_path: Path) -> Non
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("nonsense", [{}, {"round": "x", "finished": False}, [], {"round": None}])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {},
+        {"round": "x", "finished": False},
+        [],
+        {"round": None},
+        {"round": 10**400, "finished": False},
+    ],
+)
 def test_an_answer_that_makes_no_sense_is_asked_for_again(tmp_path: Path, nonsense: Any) -> None:
     async def story() -> None:
         analyser = Scripted()

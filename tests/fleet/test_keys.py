@@ -23,7 +23,7 @@ from tacit.errors import TacitError
 from tacit.fleet.courier import Courier
 from tacit.fleet.deploy import Hosts
 from tacit.fleet.flower_app import AnalyserClient
-from tacit.fleet.keys import Pair, self_signed, trust_only
+from tacit.fleet.keys import Pair, self_signed, trust_only, write_secret_once
 from tacit.fleet.learning import Learner
 from tacit.fleet.node import Outbox, ShufflerClient, take_part
 from tacit.fleet.plan_file import ShufflerConfig, read_config
@@ -209,3 +209,18 @@ def test_a_missing_or_broken_certificate_is_named(tmp_path: Path) -> None:
     for path in (broken, tmp_path / "missing.crt"):
         with pytest.raises(TacitError, match=path.name):
             trust_only(path)
+
+
+def test_a_file_is_written_once_also_where_there_are_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    path = tmp_path / "report"
+    write_secret_once(path, b"first")
+    with pytest.raises(FileExistsError):
+        write_secret_once(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert [found.name for found in tmp_path.iterdir()] == ["report"]

@@ -116,7 +116,7 @@ def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
     assert status["history"][0]["n"] == 17
     assert not status["history"][0]["released"]
     assert status["spent"]["epsilon"] == pytest.approx(own.epsilon)
-    assert "held only 17 valid reports" in status["stopped"]
+    assert "held 17 valid reports" in status["stopped"]
     assert "no secure sum is proven" in status["guarantee"]["assumptions"][0]
     assert analyser.checkpoint.model == learner.initial()
     analyser.close()

@@ -10,6 +10,8 @@ import httpx
 import pytest
 
 from fleet_localhost import LocalFleet, local_fleet, wait_until
+from tacit.errors import TacitError
+from tacit.fleet import processes
 from tacit.fleet.keys import self_signed, trust_only
 from tacit.fleet.learning import Learner
 from tacit.fleet.node import Acknowledgement, Outbox, ShufflerClient, load_series, take_part
@@ -172,3 +174,15 @@ def test_strangers_and_wrong_bodies_are_refused(fleet: LocalFleet, tmp_path: Pat
     # The public port shows the model and takes no batches.
     public = f"{fleet.server.analyser_url}/v1/batches/{run}/1?batch_id=x&n_nodes=3"
     assert httpx.post(public, content=b"x", verify=pinned, trust_env=False).status_code == 404
+
+
+def test_a_folder_serves_one_shuffler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_STOP_SECONDS", 0.1)
+    with (
+        processes._only_one(tmp_path / "state", "shuffler"),
+        pytest.raises(TacitError, match="another shuffler uses"),
+        processes._only_one(tmp_path / "state", "shuffler"),
+    ):
+        pass
+    with processes._only_one(tmp_path / "state", "shuffler"):
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import logging
 import re
 import sys
@@ -58,6 +59,7 @@ app.add_typer(arena.app, name="arena")
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _CommandError: Any = typer.BadParameter.__mro__[2]
 _INTERRUPTED = 130
+_OF_THE_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EADDRINUSE)
 
 
 def _show_version(wanted: bool) -> None:
@@ -101,8 +103,11 @@ def run(arguments: Sequence[str]) -> int:
     except TacitError as error:
         return _refuse(str(error), cause=error.__cause__ if verbose else None)
     except OSError as error:
+        if error.filename is None and error.errno not in _OF_THE_PLACE:
+            raise  # no bad input but a defect, of which the traceback tells more
         place = error.filename2 or error.filename or "a file or port"
-        return _refuse(f"cannot use {place}: {error.strerror or error}; choose another.")
+        sentence = f"cannot use {place}: {error.strerror}; choose another."
+        return _refuse(sentence, cause=error if verbose else None)
     if code == _INTERRUPTED:  # some versions of Typer return it, others raise
         return _refuse("interrupted; nothing after the last checkpoint was kept.", code=code)
     return code if isinstance(code, int) else 0

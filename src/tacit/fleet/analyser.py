@@ -247,6 +247,8 @@ class Analyser:
 
     def _left_over(self) -> str | None:
         """The batch that a crash interrupted; it is whole, because it came by a rename."""
+        for orphan in self.folder.glob(f".{self._inbox.name}.*"):
+            orphan.unlink(missing_ok=True)  # half written, and never acknowledged
         if not self._inbox.exists():
             return None
         try:

@@ -5,7 +5,8 @@ the debit comes first, for the fewest reports with which the round can be releas
 most that a released round can cost. If more are valid, the difference is not paid back; the next
 debit is worked out from the true numbers and is smaller for it. If fewer are valid, nothing is
 released, and what they cost beyond the debit is entered as well, past the budget if it must be:
-a budget bounds what may be opened, and the ledger tells what was.
+a budget bounds what may be opened, and the ledger tells what was. So is a first delta, where so
+many are valid that shuffling amplifies and the plain sum, which has none, is not the smaller one.
 """
 
 from __future__ import annotations
@@ -78,17 +79,16 @@ class Books:
         # Also true after a crash that came between these entries and the checkpoint.
         past = total.epsilon > self._epsilon or total.delta > self._delta
         if total.epsilon > spent.epsilon or total.delta > spent.delta:
-            purpose = f"{self._purpose(batch)}, which held only {n} valid reports"
+            purpose = f"{self._purpose(batch)}, with {n} valid reports"
             try:
                 self._enter(total, purpose)
             except BudgetExceeded:
-                past = True
                 self._raise_budgets(total, purpose)
                 self._enter(total, purpose)
         if not past:
             return None
         return (
-            f"round {batch.round_number} held only {n} valid reports, which brings epsilon to "
+            f"round {batch.round_number} held {n} valid reports, which brings epsilon to "
             f"{round_up(total.epsilon)} at delta {total.delta:g}, past the plan's "
             f"{self._epsilon:g} at {self._delta:g}; nothing of it was released."
         )
@@ -131,8 +131,9 @@ class Books:
         )
 
     def _raise_budgets(self, total: DpGuarantee, purpose: str) -> None:
+        spent = self._ledger.spent()
         self._ledger.change_budgets(
-            reason=f"{purpose}: what was seen is entered although it passes the plan",
-            budget_epsilon=max(self._epsilon, total.epsilon * (1.0 + _ROOM) + _ROOM),
-            budget_delta=max(self._delta, total.delta * (1.0 + _ROOM)),
+            reason=f"{purpose}: what was seen is entered, whatever the budget",
+            budget_epsilon=max(total.epsilon, spent.epsilon, self._epsilon) * (1.0 + _ROOM) + _ROOM,
+            budget_delta=max(total.delta, spent.delta, self._delta) * (1.0 + _ROOM),
         )

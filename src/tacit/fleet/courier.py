@@ -121,7 +121,7 @@ class Courier:
             if response.status_code in (200, 202, 409):
                 return _Answer.read(response)
             _LOG.warning("the analyser answers with status %d", response.status_code)
-        except (httpx.TransportError, ValueError) as error:
+        except (httpx.TransportError, ValueError, RecursionError) as error:
             _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
         return None
 
@@ -157,7 +157,7 @@ class _Answer:
                 last_batch=plain.get("batch"),
                 refused=str(plain.get("refused"))[:200] if response.status_code == 409 else None,
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError("not an analyser's answer") from error
 
 

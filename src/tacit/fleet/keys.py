@@ -52,8 +52,22 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def write_secret_once(path: Path, content: bytes) -> None:
-    """Write a private file that must not exist yet; `FileExistsError` if it does."""
-    _publish(path, content, mode=0o600, publish=path.hardlink_to)
+    """Write a private file that must not exist yet; `FileExistsError` if it does.
+
+    On a drive without hard links the caller must hold a lock against others who write it.
+    """
+
+    def publish(temporary: Path) -> None:
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            raise
+        except OSError:
+            if path.exists():
+                raise FileExistsError(path) from None
+            temporary.replace(path)
+
+    _publish(path, content, mode=0o600, publish=publish)
 
 
 def _publish(path: Path, content: bytes, *, mode: int, publish: Callable[[Path], object]) -> None:

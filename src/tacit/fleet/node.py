@@ -129,6 +129,8 @@ class Outbox:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "lock").open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # the system takes it back when the process dies
+            for orphan in self._folder.glob(".round-*"):
+                orphan.unlink(missing_ok=True)  # of a task that died while it wrote
             yield
 
     def _make(self, round_number: int, make_report: Callable[[], list[bytes]]) -> None:

@@ -57,28 +57,31 @@ def calibrate(draft: FleetPlan) -> PrivUnitSettings:
     """
     from scipy.optimize import brentq
 
-    @lru_cache(maxsize=64)
-    def excess(log_local: float) -> float:
-        settings = PrivUnitSettings(local_epsilon=math.exp(log_local))
+    def excess(local_epsilon: float) -> float:
+        settings = PrivUnitSettings(local_epsilon=local_epsilon)
         total = spent(replace(draft, settings=settings), [draft.n_min] * draft.client_rounds)
         return math.inf if total is None else math.log(total.epsilon / draft.epsilon)
 
     # Accounting rounds up: what is spent may lie a hair above the share of it that was asked for.
-    plain = math.log(draft.epsilon / draft.client_rounds)
-    starts = [plain + math.log1p(-slack) for slack in (0.0, 1e-9, 1e-7, 1e-5, 1e-4)]
-    low = next((start for start in starts if excess(start) <= 0.0), None)
-    if low is None:
+    share = draft.epsilon / draft.client_rounds
+    starts = [share * (1.0 - slack) for slack in (0.0, 1e-9, 1e-7, 1e-5, 1e-4)]
+    plain = next((start for start in starts if excess(start) <= 0.0), None)
+    if plain is None:
         raise TacitError(
             f"no local epsilon was found for {draft.client_rounds} rounds of {draft.n_min} reports "
             f"at epsilon = {draft.epsilon:g}; use other rounds or another epsilon."
         )
-    high = low + math.log(2.0)
-    while excess(high) <= 0.0:
-        low, high = high, high + math.log(2.0)
-    root = float(brentq(excess, low, high, xtol=_PRECISION / 4))
-    while excess(root) > 0.0:
-        root -= _PRECISION / 4
-    return PrivUnitSettings(local_epsilon=math.exp(max(root, low)))
+    low = plain
+    while excess(2.0 * low) <= 0.0:
+        low *= 2.0
+    # A hair wider than the bracket, because a logarithm and back may round.
+    ends = math.log(low) - 1e-9, math.log(2.0 * low) + 1e-9
+    found = math.exp(brentq(lambda x: excess(math.exp(x)), *ends, xtol=_PRECISION / 4))
+    while excess(found) > 0.0:
+        found *= 1.0 - _PRECISION / 4
+    # What shuffling adds to the plain share must be worth being claimed.
+    amplified = found > plain * (1.0 + _PRECISION)
+    return PrivUnitSettings(local_epsilon=found if amplified else plain)
 
 
 def shuffled_epsilon(received: Sequence[int], *, local_epsilon: float, delta: float) -> float:

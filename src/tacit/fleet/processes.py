@@ -14,7 +14,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,6 +29,7 @@ from tacit.fleet.plan_file import (
     read_config,
     read_run,
 )
+from tacit.locks import locked
 
 if TYPE_CHECKING:
     from tacit.fleet.analyser import Analyser
@@ -49,17 +50,18 @@ def run_shuffler(path: Path) -> None:
     config = read_config(path, ShufflerConfig)
     fleet = read_run(config.plan)
     learner = Learner(fleet.plan)
-    shuffler = Shuffler(
-        run=fleet.run,
-        secret=read_bytes(config.registration_secret),
-        nodes=read_bytes(config.nodes).decode().split(),
-        sealed_bytes=sealed_size(learner.message_bytes),
-        messages_per_node=learner.messages_per_node,
-        n_min=fleet.plan.n_min,
-        round_seconds=fleet.round_seconds,
-        folder=config.state,
-    )
-    serve(shuffler_servers(config, shuffler))
+    with _only_one(config.state, "shuffler"):
+        shuffler = Shuffler(
+            run=fleet.run,
+            secret=read_bytes(config.registration_secret),
+            nodes=read_bytes(config.nodes).decode().split(),
+            sealed_bytes=sealed_size(learner.message_bytes),
+            messages_per_node=learner.messages_per_node,
+            n_min=fleet.plan.n_min,
+            round_seconds=fleet.round_seconds,
+            folder=config.state,
+        )
+        serve(shuffler_servers(config, shuffler))
 
 
 def run_analyser(path: Path) -> None:
@@ -68,11 +70,24 @@ def run_analyser(path: Path) -> None:
 
     config = read_config(path, AnalyserConfig)
     fleet = read_run(config.plan)
-    analyser = open_analyser(config, fleet)
-    try:
-        serve(analyser_servers(config, analyser, max_bytes=_LARGEST_BATCH))
-    finally:
-        analyser.close()
+    with _only_one(config.state, "analyser"):
+        analyser = open_analyser(config, fleet)
+        try:
+            serve(analyser_servers(config, analyser, max_bytes=_LARGEST_BATCH))
+        finally:
+            analyser.close()
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path, what: str) -> Iterator[None]:
+    """Two services over one folder would forward a round twice, or forget what was spent."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / "lock", timeout_seconds=_STOP_SECONDS))
+        except TimeoutError as error:
+            raise TacitError(f"another {what} uses {folder}; stop it first.") from error
+        yield
 
 
 def open_analyser(config: AnalyserConfig, fleet: FleetRun) -> Analyser:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -40,6 +41,7 @@ def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         task = asyncio.create_task(courier.run(shuffler))
+        task.add_done_callback(_end_with_the_courier)
         try:
             yield
         finally:
@@ -73,6 +75,13 @@ def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
         return {"accepted": True, "round": round_number}
 
     return app
+
+
+def _end_with_the_courier(task: asyncio.Task[None]) -> None:
+    """A shuffler whose courier failed would collect reports for nobody: say why, and stop."""
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.critical("the courier failed, the shuffler stops", exc_info=task.exception())
+        signal.raise_signal(signal.SIGTERM)
 
 
 def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
