@@ -133,3 +133,10 @@ def test_the_public_order_does_not_depend_on_data() -> None:
     assert plan_batches(**arguments, seed=3) != plan_batches(**arguments, seed=4)
     with pytest.raises(TacitError, match="candidate lengths"):
         plan_batches(**(arguments | {"lengths": (31,)}), seed=3)
+
+
+def test_raw_values_that_would_round_to_nothing_are_refused() -> None:
+    with pytest.raises(TacitError, match="smaller unit"):
+        choose_encoding(series_length=100, normalise=False, value_bound=5.7e-06)
+    kept = choose_encoding(series_length=100, normalise=False, value_bound=0.01)
+    assert kept.limit > 2**8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,27 @@ def test_the_initiator_ends_with_the_model_and_the_others_with_a_receipt(tmp_pat
             assert "own_series" not in (out_folder / "receipt.json").read_text()
             assert (out_folder / "model.safetensors").exists() == (name == "a")
             assert (out_folder / "receipt.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_receipt_claims_no_channels_that_a_run_did_not_have() -> None:
+    claimed = _receipt().guarantee.assumptions
+    assert any("TLS 1.3" in text for text in claimed)
+    assert any("firewall" in text for text in claimed)
+    plain = replace(_receipt(), tls=False).guarantee.assumptions
+    assert not any("TLS" in text for text in plain)
+    assert any("no channel is protected" in text for text in plain)
+
+
+def test_every_part_of_a_large_frame_is_a_sign_of_life() -> None:
+    async def story() -> int:
+        reader, signs = asyncio.StreamReader(), []
+        frame = encode({"t": "mail"}, bytes(10**6))
+        reading = asyncio.create_task(read_frame(reader, heard=lambda: signs.append(1)))
+        for start in range(0, len(frame), 10**5):
+            reader.feed_data(frame[start : start + 10**5])
+            await asyncio.sleep(0.001)
+        _, payload = await reading
+        assert payload == bytes(10**6)
+        return len(signs)
+
+    assert asyncio.run(story()) >= 10

@@ -173,3 +173,13 @@ def test_epsilon_is_split_and_nothing_of_it_is_spent_twice() -> None:
     both = Settings(quality="ig", classifier="forest", epsilon=3.0)
     assert (both.selection_epsilon, both.leaf_epsilon) == (1.5, 1.5)
     assert (Settings().selection_epsilon, Settings().leaf_epsilon) == (None, None)
+
+
+def test_more_candidates_than_noised_keys_have_room_for_are_refused() -> None:
+    private = {"classifier": "forest", "quality": "ig", "epsilon": 1.0}
+    Settings(n_candidates=2**14, **private)
+    with pytest.raises(TacitError, match="candidates"):
+        Settings(n_candidates=2**14 + 1, **private)
+    with enable_x64():  # all far below zero
+        best = top_indices(jax.numpy.arange(-(2**14), 0) - 2**40, k=3, noised=True)
+    assert np.asarray(best).tolist() == [2**14 - 1, 2**14 - 2, 2**14 - 3]

@@ -26,6 +26,7 @@ NARROW_BITS = 31
 MIN_NARROW_FRACTION_BITS = 8
 MAX_FRACTION_BITS = 16
 MIN_FRACTION_BITS = 4
+SMALLEST_LIMIT = 2**8  # steps from zero to the largest raw value
 GRID_SIZE = 17
 
 
@@ -92,6 +93,11 @@ def choose_encoding(
         raise TacitError(
             f"series of length {series_length} with values up to {bound:g} do not fit the shared "
             "arithmetic; rescale them or use normalise=True."
+        )
+    if not normalise and bound * 2.0**bits < SMALLEST_LIMIT:
+        raise TacitError(
+            f"values up to {bound:g} would be rounded to fewer than {SMALLEST_LIMIT} steps; give "
+            "the series in a smaller unit, or use normalise=True."
         )
     for narrow_bits in range(bits, MIN_NARROW_FRACTION_BITS - 1, -1):
         encoding = Encoding(

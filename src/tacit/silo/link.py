@@ -219,10 +219,12 @@ class Mesh:
     # -- running ---------------------------------------------------------------------------
 
     async def _receive(self, peer: _Peer, reader: asyncio.StreamReader) -> None:
+        def heard() -> None:
+            peer.heard = time.monotonic()
+
         try:
             while True:
-                header, payload = await read_frame(reader)
-                peer.heard = time.monotonic()
+                header, payload = await read_frame(reader, heard=heard)
                 self._dispatch(peer, header, payload)
         except (OSError, ssl.SSLError, asyncio.IncompleteReadError):
             self._lost(peer)

@@ -293,6 +293,7 @@ class Party:
         assert self._report is not None
         header, payload = self._report
         fields = {"party": self._config.name, "plan": plan.to_dict(), **header}
+        fields["tls"] = self._config.tls
         model = None
         if self._config.rank == 0:
             assert isinstance(self._data, OwnData)

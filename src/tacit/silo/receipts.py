@@ -19,6 +19,12 @@ from tacit.silo.plan import Plan, plan_from_dict
 
 MODEL = "model.safetensors"
 RECEIPT = "receipt.json"
+_CHANNELS = (
+    "private channels: TLS 1.3 with pinned certificates among the parties; TLS among their "
+    "engines, which takes any party's certificate, so no party poses as another",
+    "nobody but the computing parties reaches the engines' ports, which also take words without "
+    "TLS: SPU cannot forbid it, a firewall must",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +39,12 @@ class Receipt:
     rounds: int
     seconds: float
     traffic: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    tls: bool = True
 
     @property
     def guarantee(self) -> MpcGuarantee:
         """What the run protected, and everything that it opened."""
-        return guarantee_of(self.plan, self.opened)
+        return guarantee_of(self.plan, self.opened, tls=self.tls)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `receipt.json`."""
@@ -52,11 +59,13 @@ class Receipt:
             "rounds": self.rounds,
             "seconds": self.seconds,
             "traffic": [dict(t) for t in self.traffic],
+            "tls": self.tls,
         }
 
 
-def guarantee_of(plan: Plan, opened: tuple[Opening, ...]) -> MpcGuarantee:
+def guarantee_of(plan: Plan, opened: tuple[Opening, ...], *, tls: bool) -> MpcGuarantee:
     """The guarantee of a run under a plan, with the exact list of what was opened."""
+    channels = _CHANNELS if tls else ("no channel is protected: all parties are on 127.0.0.1",)
     computing = ", ".join(plan.parties[: plan.n_computing])
     return MpcGuarantee(
         n_parties=plan.n_parties,
@@ -66,8 +75,7 @@ def guarantee_of(plan: Plan, opened: tuple[Opening, ...]) -> MpcGuarantee:
         opened=summarise(opened, plan.parties),
         assumptions=(
             f"the computing parties ({computing}) follow the protocol and do not collude",
-            "private channels: TLS 1.3 with pinned certificates among the parties; TLS among their "
-            "engines, which takes any party's certificate, so no party poses as another",
+            *channels,
             "the owners' machines and the package are genuine",
         ),
         not_covered=(
@@ -90,6 +98,7 @@ def receipt_from_dict(plain: Mapping[str, Any]) -> Receipt:
             rounds=int(plain["rounds"]),
             seconds=float(plain["seconds"]),
             traffic=tuple(plain.get("traffic", ())),
+            tls=bool(plain["tls"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(f"not a receipt: {error!r}.") from error

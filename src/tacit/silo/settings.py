@@ -22,6 +22,7 @@ _CHOICES = {
     "classifier": CLASSIFIERS,
     "scope": SCOPES,
 }
+MOST_NOISED = 2**14  # candidates: beyond, noised keys would pass the padding of `top_indices`
 _COUNTS = ("n_candidates", "n_shapelets", "n_trees", "n_thresholds", "n_steps", "batch_size")
 
 
@@ -79,6 +80,11 @@ class Settings:
 
     def _check_private(self) -> None:
         check_epsilon(self.epsilon)  # type: ignore[arg-type]  # not None, see the caller
+        if self.n_candidates > MOST_NOISED:
+            raise TacitError(
+                f"with epsilon at most {MOST_NOISED} candidates fit the shared arithmetic, got "
+                f"{self.n_candidates}; examine fewer."
+            )
         searching = self.scope == "federated" and self.quality == "ig"
         if self.classifier != "forest" or not (searching or self.scope == "local-search"):
             raise TacitError(

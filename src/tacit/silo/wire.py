@@ -10,12 +10,14 @@ import asyncio
 import json
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from tacit.errors import TacitError
 
 _LENGTHS = struct.Struct(">IQ")
 LARGEST_HEADER = 1 << 24
+_PIECE = 1 << 18  # bytes read at once
 LARGEST_PAYLOAD = 1 << 32
 
 Header = dict[str, Any]
@@ -48,11 +50,24 @@ def _decode_header(text: bytes) -> Header:
     return header
 
 
-async def read_frame(reader: asyncio.StreamReader) -> tuple[Header, bytes]:
-    """Read one frame; raises `asyncio.IncompleteReadError` at the end of the stream."""
+async def read_frame(
+    reader: asyncio.StreamReader, *, heard: Callable[[], None] = lambda: None
+) -> tuple[Header, bytes]:
+    """Read one frame; raises `asyncio.IncompleteReadError` at the end of the stream.
+
+    `heard` is called whenever something has arrived: a large frame on a slow line is no silence.
+    """
     header_size, payload_size = _checked_lengths(await reader.readexactly(_LENGTHS.size))
     header = _decode_header(await reader.readexactly(header_size))
-    return header, await reader.readexactly(payload_size)
+    heard()
+    payload = bytearray()
+    while len(payload) < payload_size:
+        part = await reader.read(min(_PIECE, payload_size - len(payload)))
+        if not part:
+            raise asyncio.IncompleteReadError(bytes(payload), payload_size)
+        payload += part
+        heard()
+    return header, bytes(payload)
 
 
 class FrameSocket:

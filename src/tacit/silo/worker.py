@@ -80,7 +80,7 @@ class WorkerMailbox:
         self._inbox: dict[int, queue.SimpleQueue[tuple[Header, bytes]]] = {}
         self.orders: queue.SimpleQueue[tuple[Header, bytes]] = queue.SimpleQueue()
         self.names: tuple[str, ...] = ()
-        self.timeout = 600.0
+        self.timeout: float | None = 600.0
         self._ended = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -129,7 +129,10 @@ def run_order(order: Header, payload: bytes, box: WorkerMailbox) -> tuple[Header
     from tacit.silo.engine import SpuSession
 
     plan, rank = plan_from_dict(order["plan"]), int(order["rank"])
-    box.names, box.timeout = plan.parties, float(order["engine_seconds"])
+    # An owner that does not compute hears nothing while the others search and train; that they live
+    # its party knows from their beats.
+    waits = rank >= plan.n_computing
+    box.names, box.timeout = plan.parties, None if waits else float(order["engine_seconds"])
     data = load(payload)
     inputs = LocalInputs(X=data["X"], y=data["y"].astype(np.intp), private=order["private"])
     program = find_program(order["program"])
