@@ -82,6 +82,11 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # or a power cut could undo the rename, and forget what was spent
+    finally:
+        os.close(folder)
 
 
 def save_checkpoint(path: Path, state: Checkpoint) -> None:

@@ -12,7 +12,6 @@ NumPy, `cryptography` and `httpx` only: Flower starts a fresh process for every 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,10 +32,12 @@ from tacit.fleet.seal import Sealer
 from tacit.fleet.tokens import make_token
 from tacit.guarantee import round_up
 from tacit.ledger import Ledger
+from tacit.locks import locked
 
 Floats = NDArray[np.float64]
 NO_REPORT = "this node made no report; its own log says why"
 _LOG = logging.getLogger("tacit.fleet")
+_TASK_SECONDS = 300.0  # for one report at most
 _TIMEOUT_SECONDS = 20.0
 
 
@@ -125,10 +126,15 @@ class Outbox:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        # A file for this alone: closing a descriptor of the ledger's would drop SQLite's locks.
         self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / "lock").open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # the system takes it back when the process dies
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self._folder / "lock", timeout_seconds=_TASK_SECONDS))
+            except TimeoutError as error:
+                raise LedgerError(
+                    f"another task of this node has been at work for {_TASK_SECONDS:g} s; nothing "
+                    "was sent, wait for it or restart the node."
+                ) from error
             for orphan in self._folder.glob(".round-*"):
                 orphan.unlink(missing_ok=True)  # of a task that died while it wrote
             yield
