@@ -20,9 +20,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from tacit.fleet.seal import Opener, Sealer, new_key, sealed_size
-from tacit.fleet.shuffler import Shuffler
-from tacit.fleet.tokens import make_token, new_secret, node_key
+from tacit.fleet.deployment.seal import Opener, Sealer, new_key, sealed_size
+from tacit.fleet.deployment.shuffler import Shuffler
+from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 
 RUN = "benchmark"
 TARGET_SECONDS = 5.0

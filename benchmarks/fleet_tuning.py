@@ -27,12 +27,18 @@ from scipy.signal import butter, sosfiltfilt
 
 from tacit.arena.record import commit
 from tacit.data import Dataset, load_dataset
-from tacit.fleet import distributed, privunit
-from tacit.fleet.clients import HeadModel, class_scores, initial_model, label_indices, server_step
-from tacit.fleet.config import FleetPlan, Training, default_rounds, make_plan
-from tacit.fleet.experiment import deal_out
-from tacit.fleet.features import public_features
-from tacit.fleet.simulator import Fleet, make_fleet
+from tacit.features.feature_map import public_features
+from tacit.fleet.learning.clients import (
+    HeadModel,
+    class_scores,
+    initial_model,
+    label_indices,
+    server_step,
+)
+from tacit.fleet.plan import FleetPlan, Training, default_rounds, make_plan
+from tacit.fleet.reports import distributed, privunit
+from tacit.fleet.simulation.experiment import deal_out
+from tacit.fleet.simulation.simulator import Fleet, make_fleet
 
 GRAVITY = 0.35  # units of gravity per standard deviation, about
 HIGH_PASS = butter(3, 0.3 / 25.0, "high", output="sos")

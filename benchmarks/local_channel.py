@@ -30,8 +30,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from tacit.data import load_dataset
-from tacit.local.body import train_kernels
-from tacit.local.channel import choose_channel, design_channel, label_gain
+from tacit.local.encoding.body import train_kernels
+from tacit.local.releases.channel import choose_channel, design_channel, label_gain
 
 SETS = (
     "Adiac", "ChlorineConcentration", "Computers", "CricketX", "CricketY", "Crop", "ECG200",

@@ -39,10 +39,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.data import Dataset, load_dataset
-from tacit.local.channel import accuracy_ceiling
-from tacit.local.config import SoftShapeConfig
-from tacit.local.leakage import measure_leakage
-from tacit.local.published import train_published
+from tacit.local.releases.channel import accuracy_ceiling
+from tacit.local.softshape.leakage import measure_leakage
+from tacit.local.softshape.published import train_published
+from tacit.local.softshape.settings import SoftShapeConfig
 
 SETS = [
     "GunPoint",
@@ -79,14 +79,14 @@ SOURCES = (
     "benchmarks/local_published.py",
     "src/tacit/noise.py",
     "src/tacit/data",
-    "src/tacit/local/config.py",
-    "src/tacit/local/moe.py",
-    "src/tacit/local/network.py",
-    "src/tacit/local/norm.py",
-    "src/tacit/local/training.py",
-    "src/tacit/local/augment.py",
-    "src/tacit/local/published.py",
-    "src/tacit/local/leakage.py",
+    "src/tacit/local/softshape/settings.py",
+    "src/tacit/local/softshape/moe.py",
+    "src/tacit/local/softshape/network.py",
+    "src/tacit/local/softshape/norm.py",
+    "src/tacit/local/softshape/training.py",
+    "src/tacit/local/softshape/augment.py",
+    "src/tacit/local/softshape/published.py",
+    "src/tacit/local/softshape/leakage.py",
 )
 
 Cell = tuple[str, float | None, int, str]

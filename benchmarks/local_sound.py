@@ -31,14 +31,14 @@ from typing import Any
 import numpy as np
 
 from tacit.data import load_dataset
-from tacit.local.body import TrainedBody, train_body
-from tacit.local.channel import accuracy_ceiling, design_channel
-from tacit.local.label import fit_label
+from tacit.local.encoding.body import TrainedBody, train_body
 from tacit.local.release import local_guarantee
-from tacit.local.shapes import fit_shapes
-from tacit.local.vector import fit_vector
+from tacit.local.releases.channel import accuracy_ceiling, design_channel
+from tacit.local.releases.label import fit_label
+from tacit.local.releases.shapes import fit_shapes
+from tacit.local.releases.vector import fit_vector
 from tacit.noise import SYSTEM_NOISE
-from tacit.progress import silent
+from tacit.system.progress import silent
 
 SETS = (
     "GunPoint", "Plane", "CBF", "Trace", "TwoLeadECG", "Coffee", "FaceFour", "OliveOil",

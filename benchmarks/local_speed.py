@@ -21,7 +21,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from tacit.data import Dataset, load_dataset
-from tacit.local.published import train_published
+from tacit.local.softshape.published import train_published
 
 SETS = [
     "GunPoint",

@@ -27,8 +27,8 @@ import torch
 
 from tacit.arena.record import commit
 from tacit.data import load_dataset
-from tacit.local.config import SoftShapeConfig
-from tacit.local.published import train_published
+from tacit.local.softshape.published import train_published
+from tacit.local.softshape.settings import SoftShapeConfig
 
 SETS = (
     "SwedishLeaf", "FreezerRegularTrain", "TwoPatterns", "ECG5000", "Strawberry", "OSULeaf",

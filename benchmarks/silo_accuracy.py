@@ -24,10 +24,10 @@ from tacit._version import VERSION
 from tacit.arena.record import commit, versions
 from tacit.data import Dataset, load_dataset, split_parties
 from tacit.data.load import known_names
+from tacit.silo.fedst.plaintext import fit_alone, pool
+from tacit.silo.fedst.settings import Settings
 from tacit.silo.model import trained_model
-from tacit.silo.plaintext import fit_alone, pool
-from tacit.silo.session import LocalInputs, ProgramResult
-from tacit.silo.settings import Settings
+from tacit.silo.secure.session import LocalInputs, ProgramResult
 
 N_PARTIES = 3
 METHODS = {
@@ -100,7 +100,7 @@ def fit(
 
 
 def _secure(settings: Settings, data: Dataset, inputs: list[LocalInputs]) -> ProgramResult:
-    from tacit.silo.federation import run_federation
+    from tacit.silo.party.localhost import run_federation
     from tacit.silo.plan import Plan
 
     plan = Plan(

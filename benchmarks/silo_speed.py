@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from tacit._version import VERSION
-from tacit.silo.candidates import draw_candidates, encode
-from tacit.silo.federation import FederationResult, run_federation
-from tacit.silo.plaintext import pool
+from tacit.silo.fedst.candidates import draw_candidates, encode
+from tacit.silo.fedst.plaintext import pool
+from tacit.silo.fedst.search import make_setup
+from tacit.silo.fedst.settings import settings_from
+from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan, default_protocol, running_versions
-from tacit.silo.search import make_setup
-from tacit.silo.session import LocalInputs
-from tacit.silo.settings import settings_from
+from tacit.silo.secure.session import LocalInputs
 
 PARTS = ("default", "gain", "ratio", "growth")
 SEARCH_ONLY = {"scope": "local-transform", "classifier": "forest", "n_trees": 1, "depth": 1}

@@ -27,13 +27,13 @@ from silo_accuracy import N_PARTIES, chosen_sets
 
 from tacit.arena.record import commit, versions
 from tacit.data import load_dataset, split_parties
-from tacit.silo import forest as trees
-from tacit.silo.candidates import draw_candidates, encode
-from tacit.silo.distances import own_distances, rescale_for
-from tacit.silo.logistic import standard_from, train_logistic
-from tacit.silo.quality import class_counts, f_quality
-from tacit.silo.search import make_setup
-from tacit.silo.settings import Settings
+from tacit.silo.fedst import forest as trees
+from tacit.silo.fedst.candidates import draw_candidates, encode
+from tacit.silo.fedst.distances import own_distances, rescale_for
+from tacit.silo.fedst.linear import standard_from, train_logistic
+from tacit.silo.fedst.quality import class_counts, f_quality
+from tacit.silo.fedst.search import make_setup
+from tacit.silo.fedst.settings import Settings
 
 SCOPES = ("federated", "global")
 

@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data import load_dataset
-from tacit.fleet.deploy import Hosts, Wishes, set_up
-from tacit.fleet.keys import trust_only
-from tacit.fleet.learning import Learner
-from tacit.fleet.local_fleet import start_part
-from tacit.fleet.plan_file import (
+from tacit.fleet.deployment.config import (
     AnalyserConfig,
     FleetRun,
     NodeConfig,
@@ -30,7 +26,11 @@ from tacit.fleet.plan_file import (
     read_config,
     read_run,
 )
-from tacit.fleet.processes import analyser_status, shuffler_status, stop
+from tacit.fleet.deployment.keys import trust_only
+from tacit.fleet.deployment.localhost import start_part
+from tacit.fleet.deployment.run import analyser_status, shuffler_status, stop
+from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
+from tacit.fleet.learning.learner import Learner
 from tacit.ledger import Ledger
 
 DATA = "ItalyPowerDemand"

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.silo.config import Limits, write_folders
-from tacit.silo.federation import local_addresses
+from tacit.silo.party.folder import Limits, write_folders
+from tacit.silo.party.localhost import local_addresses
 from tacit.silo.plan import Plan, Terms, default_protocol, running_versions
-from tacit.silo.session import LocalInputs
+from tacit.silo.secure.session import LocalInputs
 
 HERE = Path(__file__).parent
 SHORT = Limits(join_seconds=12.0, silence_seconds=3.0, engine_seconds=60.0)
@@ -136,7 +136,7 @@ def engines_of(home: Path) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                if "tacit.silo.worker" in (entry / "cmdline").read_text():
+                if "tacit.silo.party.engine_worker" in (entry / "cmdline").read_text():
                     target = str((entry / "fd" / "1").readlink())
                     if target.startswith(str(home)):
                         found.append(int(entry.name))

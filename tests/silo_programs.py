@@ -9,9 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.silo import engine
 from tacit.silo.plan import Plan
-from tacit.silo.session import LocalInputs, ProgramResult, Session
+from tacit.silo.secure import spu_session
+from tacit.silo.secure.session import LocalInputs, ProgramResult, Session
 
 SCALE = 2**16
 
@@ -125,7 +125,7 @@ def diverging_program(session: Session, inputs: LocalInputs, plan: Plan) -> Prog
 def other_protocols_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
     """One party has another source of the protocols over replicated shares: must be refused."""
     if session.rank == 1:
-        engine.source_fingerprint = lambda: "0" * 64
+        spu_session.source_fingerprint = lambda: "0" * 64
     keys = share_all(session, inputs, plan)[0]
     session.sorted_low_bits(keys, n_bits=31)
     return ProgramResult()

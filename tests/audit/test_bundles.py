@@ -15,11 +15,11 @@ from tacit.audit import audit, build
 from tacit.audit.bundles import audited_bundle, candidate_series
 from tacit.data import load_dataset
 from tacit.errors import BundleError
-from tacit.local.body import train_kernels
-from tacit.local.config import SoftShapeConfig
+from tacit.local.encoding.body import train_kernels
 from tacit.local.estimator import DPSoftShapeClassifier
-from tacit.local.label import fit_label
 from tacit.local.model import LocalModel
+from tacit.local.releases.label import fit_label
+from tacit.local.softshape.settings import SoftShapeConfig
 
 
 # The shapes release composes many patches, so its worst event is rarer and takes more runs.

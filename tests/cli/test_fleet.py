@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from command import assert_refused, tacit
-from tacit.fleet.plan_file import (
+from tacit.fleet.deployment.config import (
     AnalyserConfig,
     NodeConfig,
     ServerConfig,
@@ -17,8 +17,8 @@ from tacit.fleet.plan_file import (
     read_config,
     read_run,
 )
-from tacit.fleet.seal import Opener, Sealer
-from tacit.fleet.tokens import node_key
+from tacit.fleet.deployment.seal import Opener, Sealer
+from tacit.fleet.deployment.tokens import node_key
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--data", "ItalyPowerDemand", "--kernels", 8)

@@ -14,8 +14,8 @@ from command import assert_refused, tacit
 from tacit.cli.silo import place
 from tacit.data import load_dataset, split_parties
 from tacit.errors import TacitError
-from tacit.silo.config import load_config
-from tacit.silo.federation import local_addresses
+from tacit.silo.party.folder import load_config
+from tacit.silo.party.localhost import local_addresses
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,9 +13,9 @@ from contract import aeon_contract, check_tacit_classifier, toy_problem
 from local_problems import italy, trained
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.local.channel import accuracy_ceiling
-from tacit.local.config import SoftShapeConfig
 from tacit.local.estimator import DPSoftShapeClassifier
+from tacit.local.releases.channel import accuracy_ceiling
+from tacit.local.softshape.settings import SoftShapeConfig
 
 FALSE_ALARM = 1e-6
 QUICK = SoftShapeConfig(steps=3)

@@ -76,7 +76,7 @@ def test_growth_is_drawn_per_variant() -> None:
 
 def test_influence_follows_the_trees_that_voted() -> None:
     from tacit.silo.explain import influence
-    from tacit.silo.forest import Forest
+    from tacit.silo.fedst.forest import Forest
 
     forest = Forest(
         features=(np.array([[0], [1]]),),

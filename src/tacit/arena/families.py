@@ -58,9 +58,9 @@ def _ceiling(task: Task, data: Dataset) -> Outcome:
 
 def _softshape_published(task: Task, data: Dataset) -> Outcome:
     """Noise at training and at test; the options are the network's settings."""
-    from tacit.local.config import SoftShapeConfig
-    from tacit.local.leakage import measure_leakage
-    from tacit.local.published import train_published
+    from tacit.local.softshape.leakage import measure_leakage
+    from tacit.local.softshape.published import train_published
+    from tacit.local.softshape.settings import SoftShapeConfig
 
     start = time.perf_counter()
     codes = np.searchsorted(sorted(data.classes), data.y_train)
@@ -120,10 +120,10 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
 
     The split into three parties is that of the estimator's default, equal and stratified.
     """
+    from tacit.silo.fedst.plaintext import fit_alone, pool
+    from tacit.silo.fedst.settings import Settings
     from tacit.silo.model import trained_model
-    from tacit.silo.plaintext import fit_alone, pool
-    from tacit.silo.session import LocalInputs
-    from tacit.silo.settings import Settings
+    from tacit.silo.secure.session import LocalInputs
 
     start = time.perf_counter()
     party = split_parties(data.y_train, n_parties=_N_PARTIES, rng=np.random.default_rng(seed))
@@ -151,7 +151,7 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
 
 def _timefl(task: Task, data: Dataset) -> Outcome:
     """A run of `tacit train timefl` with the same options, its curves kept for the figures."""
-    from tacit.fleet.experiment import FleetTask, run_task
+    from tacit.fleet.simulation.experiment import FleetTask, run_task
 
     asked = FleetTask(epsilon=_budget(task), seed=task.seed, curves=True, **dict(task.options))
     result = run_task(data, asked)

@@ -20,7 +20,7 @@ from tacit.arena.record import failure, run_task
 from tacit.arena.store import Store
 from tacit.arena.task import Task, task_from_dict
 from tacit.errors import TacitError, check_at_least
-from tacit.progress import Progress, silent
+from tacit.system.progress import Progress, silent
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

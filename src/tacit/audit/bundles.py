@@ -19,13 +19,13 @@ from tacit.audit.setting import Setting
 from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
-from tacit.progress import silent
+from tacit.system.progress import silent
 
 if TYPE_CHECKING:
-    from tacit.local.label import LabelHead
     from tacit.local.model import LocalModel
-    from tacit.local.shapes import ShapesHead
-    from tacit.local.vector import VectorHead
+    from tacit.local.releases.label import LabelHead
+    from tacit.local.releases.shapes import ShapesHead
+    from tacit.local.releases.vector import VectorHead
 
     Head = LabelHead | VectorHead | ShapesHead
 
@@ -97,10 +97,10 @@ def local_release(kind: str, setting: Setting) -> Audited:
 def _train_head(
     kind: str, X: Floats, y: NDArray[np.intp], *, n_classes: int, epsilon: float
 ) -> Head:
-    from tacit.local.body import train_kernels
-    from tacit.local.label import fit_label
-    from tacit.local.shapes import fit_shapes
-    from tacit.local.vector import fit_vector
+    from tacit.local.encoding.body import train_kernels
+    from tacit.local.releases.label import fit_label
+    from tacit.local.releases.shapes import fit_shapes
+    from tacit.local.releases.vector import fit_vector
 
     rng = np.random.default_rng(0)
     if kind == "shapes":
@@ -133,8 +133,8 @@ def _audited_published(
     arrays: dict[str, NDArray[Any]], values: dict[str, Any], *, name: str, claim: float | None
 ) -> Audited:
     """One patch of the published release; less than what leaves, so the bound stands."""
-    from tacit.local.leakage import release_law
-    from tacit.local.published import from_state_arrays
+    from tacit.local.softshape.leakage import release_law
+    from tacit.local.softshape.published import from_state_arrays
 
     trained = from_state_arrays(arrays, values)
     if trained.epsilon is None:

@@ -122,7 +122,7 @@ def _channel(setting: Setting) -> Audited:
 
 def _lp_channel(setting: Setting) -> Audited:
     """The channel of the linear program for a classifier that confuses its classes unevenly."""
-    from tacit.local.channel import design_channel
+    from tacit.local.releases.channel import design_channel
 
     gain = np.array([[0.35, 0.05, 0.02, 0.0], [0.03, 0.2, 0.05, 0.01],
                      [0.02, 0.03, 0.12, 0.02], [0.0, 0.02, 0.01, 0.07]])  # fmt: skip

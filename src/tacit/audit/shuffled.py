@@ -21,8 +21,8 @@ _CLIENTS = 20
 
 def fleet_privunit(setting: Setting) -> Audited:
     """One client's `privunit` report, as encoded for the shuffler: local_epsilon-LDP."""
-    from tacit.fleet import privunit
-    from tacit.fleet.config import PrivUnitSettings, make_plan
+    from tacit.fleet.plan import PrivUnitSettings, make_plan
+    from tacit.fleet.reports import privunit
 
     plan = make_plan(
         classes=("a", "b"),
@@ -50,8 +50,8 @@ def fleet_distributed(setting: Setting) -> Audited:
     one draw. At the scale of a sum (hundreds) the curve of the discrete Gaussian is the Gaussian
     one to six digits, so the Gaussian claim is tested.
     """
-    from tacit.fleet import distributed
-    from tacit.fleet.config import make_plan
+    from tacit.fleet.plan import make_plan
+    from tacit.fleet.reports import distributed
 
     plan = make_plan(
         classes=("a", "b"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.audit.onerun import audit_training
 from tacit.errors import TacitError
-from tacit.progress import Progress, silent
+from tacit.system.progress import Progress, silent
 
 if TYPE_CHECKING:
     from tacit.audit.engine import AuditResult
@@ -49,10 +49,10 @@ def audit_fleet(
     The simulator draws the real randomizers with noise from the operating system; features,
     clients and rounds are as in `tacit train timefl`.
     """
-    from tacit.fleet.clients import class_scores, feature_map
-    from tacit.fleet.config import make_plan
-    from tacit.fleet.features import generated_signals
-    from tacit.fleet.simulator import make_fleet, simulate
+    from tacit.features.feature_map import generated_signals
+    from tacit.fleet.learning.clients import class_scores, feature_map
+    from tacit.fleet.plan import make_plan
+    from tacit.fleet.simulation.simulator import make_fleet, simulate
 
     if name not in _MECHANISMS:
         raise TacitError(f"there is no training {name!r}; use one of {', '.join(_MECHANISMS)}.")

@@ -21,7 +21,7 @@ from tacit.errors import TacitError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.progress import Progress
+    from tacit.system.progress import Progress
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print exactly one JSON object on standard output.")

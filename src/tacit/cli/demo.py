@@ -15,7 +15,7 @@ from tacit.cli.common import (
     print_table,
     progress_bar,
 )
-from tacit.progress import Progress
+from tacit.system.progress import Progress
 
 
 def demo(

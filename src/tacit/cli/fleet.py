@@ -72,7 +72,7 @@ def init(
     """
     from tacit.data import load_dataset
     from tacit.errors import check_epsilon
-    from tacit.fleet.deploy import Hosts, Wishes, set_up
+    from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
 
     check_epsilon(round_seconds, name="--round-seconds")
     wishes = Wishes(
@@ -105,8 +105,8 @@ def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
     Example: `tacit fleet shuffler fleet/shuffler/shuffler.toml`
     """
-    from tacit.fleet.plan_file import ShufflerConfig, read_config
-    from tacit.fleet.processes import run_shuffler
+    from tacit.fleet.deployment.config import ShufflerConfig, read_config
+    from tacit.fleet.deployment.run import run_shuffler
 
     found = read_config(config, ShufflerConfig)
     _announce("shuffler", {"port": found.port}, as_json=as_json)
@@ -119,8 +119,8 @@ def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
     Example: `tacit fleet analyser fleet/analyser/analyser.toml`
     """
-    from tacit.fleet.plan_file import AnalyserConfig, read_config
-    from tacit.fleet.processes import run_analyser
+    from tacit.fleet.deployment.config import AnalyserConfig, read_config
+    from tacit.fleet.deployment.run import run_analyser
 
     found = read_config(config, AnalyserConfig)
     ports = {"ingest_port": found.ingest_port, "public_port": found.public_port}
@@ -134,8 +134,8 @@ def node(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
     Example: `tacit fleet node fleet/nodes/node-1/node.toml`
     """
-    from tacit.fleet.plan_file import NodeConfig, read_config
-    from tacit.fleet.processes import run_node
+    from tacit.fleet.deployment.config import NodeConfig, read_config
+    from tacit.fleet.deployment.run import run_node
 
     found = read_config(config, NodeConfig)
     _announce("node", {"name": found.name}, as_json=as_json)
@@ -154,7 +154,7 @@ def server(
 
     Example: `tacit fleet server fleet/server/server.toml --json`
     """
-    from tacit.fleet.superlink import run_server
+    from tacit.fleet.deployment.flower.superlink import run_server
 
     with progress_bar("rounds") as progress:
         result = run_server(config, resume=resume, progress=progress)
@@ -169,8 +169,8 @@ def status(folder: FolderArgument, as_json: JsonFlag = False) -> None:
 
     Example: `tacit fleet status fleet --json`
     """
-    from tacit.fleet.plan_file import ServerConfig, read_config
-    from tacit.fleet.processes import analyser_status, shuffler_status
+    from tacit.fleet.deployment.config import ServerConfig, read_config
+    from tacit.fleet.deployment.run import analyser_status, shuffler_status
 
     inner = folder / "server" / "server.toml"
     config = read_config(inner if inner.exists() else folder / "server.toml", ServerConfig)
@@ -190,7 +190,7 @@ def up(
 
     Example: `tacit fleet up fleet --json`
     """
-    from tacit.fleet.local_fleet import run_whole_fleet
+    from tacit.fleet.deployment.localhost import run_whole_fleet
 
     with progress_bar("rounds") as progress:
         result = run_whole_fleet(folder, resume=resume, progress=progress)

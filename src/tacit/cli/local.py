@@ -209,8 +209,8 @@ def classify_command(
 
     Example: `tacit classify gunpoint --releases releases.json --json`
     """
-    from tacit.local.prevalence import estimate_prevalence
     from tacit.local.release import load_release
+    from tacit.local.releases.prevalence import estimate_prevalence
 
     model = load_bundle(bundle)
     received = load_release(releases)
@@ -234,7 +234,7 @@ def serve_command(
 
     Example: `tacit serve gunpoint --port 8765`
     """
-    from tacit.local.service import bound_socket, serve
+    from tacit.local.collector.app import bound_socket, serve
 
     model = load_bundle(bundle)
     listening = bound_socket(host, port)
@@ -262,7 +262,7 @@ def _beside(classifier: Any, dataset: Any) -> dict[str, Any]:
     """What to read the accuracy against: the ceiling, and the classifier before the noise."""
     import numpy as np
 
-    from tacit.local.channel import accuracy_ceiling
+    from tacit.local.releases.channel import accuracy_ceiling
 
     _, counts = np.unique(dataset.y_test, return_counts=True)
     return {

@@ -18,7 +18,7 @@ from tacit.cli.common import (
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
-    from tacit.silo.party import OwnData
+    from tacit.silo.party.party import OwnData
 
 app = new_app("Owners who classify together without showing their series: one process per owner.")
 
@@ -53,10 +53,10 @@ def init_command(
     tacit silo init federation --parties north,south,west
     --hosts north.example,south.example,west.example
     """
-    from tacit.silo.config import Limits, write_folders
-    from tacit.silo.keys import certificate_fingerprint
+    from tacit.silo.fedst.settings import Settings
+    from tacit.silo.party.folder import Limits, write_folders
+    from tacit.silo.party.keys import certificate_fingerprint
     from tacit.silo.plan import Terms, default_protocol
-    from tacit.silo.settings import Settings
 
     names = tuple(name.strip() for name in parties.split(","))
     terms = Terms(
@@ -125,10 +125,10 @@ def party_command(
     """
     from dataclasses import replace
 
-    from tacit.silo.compiler import default_cache
-    from tacit.silo.config import load_config
-    from tacit.silo.party import take_part
-    from tacit.silo.receipts import MODEL, RECEIPT
+    from tacit.silo.party.folder import load_config
+    from tacit.silo.party.party import take_part
+    from tacit.silo.party.receipts import MODEL, RECEIPT
+    from tacit.silo.secure.compiler import default_cache
 
     settings = load_config(config)
     if out is not None:
@@ -158,7 +158,7 @@ def party_command(
 
 def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
     """The data, or what is wrong with them: the others must hear that this party cannot come."""
-    from tacit.silo.party import read_data
+    from tacit.silo.party.party import read_data
 
     if path is None:
         raise TacitError("this party has no data; give --data FILE or 'data' in party.toml.")
@@ -181,8 +181,8 @@ def classify_command(
     Example: tacit silo classify federation/north/out --own north.npz --data new.npz
     """
     from tacit.data.formats import read_series
-    from tacit.silo.receipts import read_receipt
-    from tacit.silo.use import classify
+    from tacit.silo.party.receipts import read_receipt
+    from tacit.silo.stored_model import classify
 
     for file in (own, data):
         if not file.is_file():
@@ -205,8 +205,8 @@ def show_command(
 
     Example: tacit silo show federation/north/party.toml
     """
-    from tacit.silo.config import load_config
-    from tacit.silo.keys import certificate_fingerprint
+    from tacit.silo.party.folder import load_config
+    from tacit.silo.party.keys import certificate_fingerprint
 
     settings = load_config(config)
     certificates = {p.name: certificate_fingerprint(p.certificate) for p in settings.peers}
@@ -229,8 +229,8 @@ def renew_command(
     Hand the printed certificate file to the others: it replaces theirs in peers/.
     Example: tacit silo renew federation/north/party.toml
     """
-    from tacit.silo.config import load_config
-    from tacit.silo.keys import make_key_pair, write_public
+    from tacit.silo.party.folder import load_config
+    from tacit.silo.party.keys import make_key_pair, write_public
 
     settings = load_config(config)
     fingerprint = make_key_pair(settings.name, key=settings.key, certificate=settings.certificate)

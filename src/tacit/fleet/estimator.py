@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.clients import class_scores, feature_map
-from tacit.fleet.config import default_rounds, make_plan
-from tacit.fleet.simulator import FleetRun, make_fleet, simulate
+from tacit.fleet.learning.clients import class_scores, feature_map
+from tacit.fleet.plan import default_rounds, make_plan
+from tacit.fleet.simulation.simulator import FleetRun, make_fleet, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-from tacit.progress import Progress, silent
-from tacit.seeds import generator
+from tacit.system.progress import Progress, silent
+from tacit.system.seeds import generator
 
 Floats = NDArray[np.float64]
 
@@ -184,7 +184,7 @@ class DPTimeFLClassifier(_ClientClassifier):
         client: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        from tacit.fleet.published import client_data, run_published, table_two
+        from tacit.fleet.published.training import client_data, run_published, table_two
 
         n_clients = int(client.max()) + 1
         asked = {"n_rounds": self.n_rounds, "clients_per_round": self.clients_per_round}

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from tacit.data import as_cube
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.checkpoint import write_atomically
-from tacit.fleet.clients import class_scores, feature_map
-from tacit.fleet.config import FleetPlan, plan_from_json
+from tacit.fleet.learning.clients import class_scores, feature_map
+from tacit.fleet.plan import FleetPlan, plan_from_json
+from tacit.fleet.simulation.checkpoint import write_atomically
 from tacit.guarantee import DpGuarantee, from_dict
 
 Floats = NDArray[np.float64]
@@ -68,9 +68,9 @@ class FleetModel:
 
 def model_of_analyser(folder: Path) -> FleetModel:
     """The model of a deployment, from the analyser's folder or that of the whole fleet."""
-    from tacit.fleet.analyser_state import Checkpoint
-    from tacit.fleet.learning import Learner, model_from_bytes
-    from tacit.fleet.plan_file import AnalyserConfig, read_config, read_run
+    from tacit.fleet.deployment.analyser_state import Checkpoint
+    from tacit.fleet.deployment.config import AnalyserConfig, read_config, read_run
+    from tacit.fleet.learning.learner import Learner, model_from_bytes
 
     inner = folder / "analyser" / "analyser.toml"
     config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)

@@ -9,19 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit.local.channel import accuracy_ceiling
     from tacit.local.device import Device
     from tacit.local.estimator import DPSoftShapeClassifier
-    from tacit.local.prevalence import Prevalence, estimate_prevalence
     from tacit.local.release import Release
+    from tacit.local.releases.channel import accuracy_ceiling
+    from tacit.local.releases.prevalence import Prevalence, estimate_prevalence
 
 _HOME = {
     "DPSoftShapeClassifier": "tacit.local.estimator",
     "Device": "tacit.local.device",
-    "Prevalence": "tacit.local.prevalence",
+    "Prevalence": "tacit.local.releases.prevalence",
     "Release": "tacit.local.release",
-    "accuracy_ceiling": "tacit.local.channel",
-    "estimate_prevalence": "tacit.local.prevalence",
+    "accuracy_ceiling": "tacit.local.releases.channel",
+    "estimate_prevalence": "tacit.local.releases.prevalence",
 }
 
 __all__ = [

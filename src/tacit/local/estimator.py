@@ -19,25 +19,25 @@ from numpy.typing import NDArray
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.local.body import train_body
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device
-from tacit.local.label import expected_shares, fit_label
+from tacit.local.encoding.body import train_body
 from tacit.local.model import LocalModel, load_model, refuse_constant
 from tacit.local.release import Release
-from tacit.local.shapes import Allocation, ShapesHead, fit_shapes
-from tacit.local.vector import fit_vector
+from tacit.local.releases.label import expected_shares, fit_label
+from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
+from tacit.local.releases.vector import fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-from tacit.progress import Progress, silent
-from tacit.seeds import generator
+from tacit.system.progress import Progress, silent
+from tacit.system.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tacit.ledger import Ledger
-    from tacit.local.config import SoftShapeConfig
-    from tacit.local.leakage import Leakage
-    from tacit.local.published import TrainedSoftShape
+    from tacit.local.softshape.leakage import Leakage
+    from tacit.local.softshape.published import TrainedSoftShape
+    from tacit.local.softshape.settings import SoftShapeConfig
 
 Floats = NDArray[np.float64]
 
@@ -220,7 +220,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
 
     @classmethod
     def _load_published(cls, path: Path) -> DPSoftShapeClassifier:
-        from tacit.local.published import from_state_arrays
+        from tacit.local.softshape.published import from_state_arrays
 
         arrays, values = read_bundle(path)
         try:
@@ -304,8 +304,8 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.guarantee_ = self.model_.guarantee
 
     def _fit_published(self, X: Floats, codes: NDArray[np.intp]) -> None:
-        from tacit.local.leakage import measure_leakage
-        from tacit.local.published import train_published
+        from tacit.local.softshape.leakage import measure_leakage
+        from tacit.local.softshape.published import train_published
 
         seed = int(generator(self.random_state).integers(2**31))
         self.published_ = train_published(
@@ -380,7 +380,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for aeon's checks, with so little noise that its comparisons hold."""
-        from tacit.local.config import SoftShapeConfig
+        from tacit.local.softshape.settings import SoftShapeConfig
 
         return [
             {"epsilon": 40.0, "encoder": "kernels"},

@@ -20,12 +20,12 @@ from tacit._version import VERSION
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import DpGuarantee, Guarantee, from_dict
-from tacit.local.body import body_from_arrays
 from tacit.local.bundle import Arrays, read_bundle, write_bundle
-from tacit.local.label import LabelHead
+from tacit.local.encoding.body import body_from_arrays
 from tacit.local.release import Release, local_guarantee
-from tacit.local.shapes import ShapesHead
-from tacit.local.vector import VectorHead
+from tacit.local.releases.label import LabelHead
+from tacit.local.releases.shapes import ShapesHead
+from tacit.local.releases.vector import VectorHead
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
 Floats = NDArray[np.float64]

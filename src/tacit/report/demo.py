@@ -13,9 +13,9 @@ import numpy as np
 
 from tacit.data import Dataset, load_dataset
 from tacit.guarantee import Guarantee
-from tacit.progress import Progress, silent
 from tacit.report.figure import FAMILY_COLOURS, new_figure
 from tacit.report.page import Promise, Table, Text, write_page
+from tacit.system.progress import Progress, silent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -22,7 +22,7 @@ from tacit.report.page import Table, Text, write_page
 if TYPE_CHECKING:
     from tacit.data import Dataset
     from tacit.local.estimator import DPSoftShapeClassifier
-    from tacit.local.published import TrainedSoftShape
+    from tacit.local.softshape.published import TrainedSoftShape
 
 _BUDGETS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
 _CEILING_NOTE = (
@@ -72,13 +72,13 @@ def write_softshape_page(
 
 
 def _ceiling(counts: NDArray[Any], budgets: list[float]) -> list[float]:
-    from tacit.local.channel import accuracy_ceiling
+    from tacit.local.releases.channel import accuracy_ceiling
 
     return [accuracy_ceiling(counts, epsilon=epsilon) for epsilon in budgets]
 
 
 def _published(trained: TrainedSoftShape, dataset: Dataset, *, epsilon: float) -> list[Any]:
-    from tacit.local.explain import explain
+    from tacit.local.softshape.explain import explain
 
     series = dataset.X_test[0]
     found = explain(trained, series, epsilon=epsilon)
@@ -115,8 +115,8 @@ def _published_curve(
 
 
 def _sound(classifier: DPSoftShapeClassifier, dataset: Dataset) -> list[Any]:
-    from tacit.local.shapes import ShapesHead
-    from tacit.local.vector import VectorHead
+    from tacit.local.releases.shapes import ShapesHead
+    from tacit.local.releases.vector import VectorHead
 
     assert classifier.model_ is not None
     head, series = classifier.model_.head, dataset.X_test[0]
@@ -153,8 +153,8 @@ def _sound_curve(
     classifier: DPSoftShapeClassifier, dataset: Dataset, budgets: list[float], accuracy: float
 ) -> dict[str, list[float]]:
     """Label: the exact expectation with a channel for each budget; others: what was measured."""
-    from tacit.local.channel import design_channel
-    from tacit.local.label import LabelHead
+    from tacit.local.releases.channel import design_channel
+    from tacit.local.releases.label import LabelHead
 
     assert classifier.model_ is not None
     head = classifier.model_.head

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, MpcGuarantee, Unprotected
-from tacit.seeds import generator
-from tacit.silo.settings import FEDERATED_SCOPES, Settings
+from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings
+from tacit.system.seeds import generator
 
 if TYPE_CHECKING:
-    from tacit.progress import Progress
-    from tacit.silo.candidates import Floats
     from tacit.silo.explain import Explanation
+    from tacit.silo.fedst.candidates import Floats
     from tacit.silo.model import Shapelet, ShapeletModel
-    from tacit.silo.session import LocalInputs, ProgramResult
+    from tacit.silo.secure.session import LocalInputs, ProgramResult
+    from tacit.system.progress import Progress
 
 _PLAIN_REASON = {
     "local": "LocalST: P0 used its own series only, in plaintext, and nothing left it",
@@ -182,8 +182,8 @@ class FedSTClassifier(_PartyClassifier):
     def _fit_plain(
         self, X: Floats, codes: NDArray[np.intp], settings: Settings, private_seed: int
     ) -> None:
-        from tacit.progress import silent
-        from tacit.silo.plaintext import fit_alone
+        from tacit.silo.fedst.plaintext import fit_alone
+        from tacit.system.progress import silent
 
         inputs = _inputs(X, codes, private_seed)
         result = fit_alone(
@@ -203,9 +203,9 @@ class FedSTClassifier(_PartyClassifier):
         settings: Settings,
         private_seed: int,
     ) -> None:
-        from tacit.silo.federation import run_federation
+        from tacit.silo.party.localhost import run_federation
         from tacit.silo.plan import Plan, default_protocol
-        from tacit.silo.session import ProgramResult
+        from tacit.silo.secure.session import ProgramResult
 
         inputs = [
             _inputs(X[party == p], codes[party == p], private_seed) for p in range(self.n_parties)
@@ -321,7 +321,7 @@ class FedSTClassifier(_PartyClassifier):
 
 
 def _inputs(X: Floats, codes: NDArray[np.intp], private_seed: int) -> LocalInputs:
-    from tacit.silo.session import LocalInputs
+    from tacit.silo.secure.session import LocalInputs
 
     return LocalInputs(X=X, y=codes.astype(np.intp), private={"seed": private_seed})
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import check_at_least
-from tacit.silo.candidates import Floats, Ints
-from tacit.silo.forest import Forest
-from tacit.silo.logistic import Logistic
+from tacit.silo.fedst.candidates import Floats, Ints
+from tacit.silo.fedst.forest import Forest
+from tacit.silo.fedst.linear import Logistic
 from tacit.silo.model import ShapeletModel
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BundleError
-from tacit.silo.candidates import Encoding, Floats, Ints, choose_encoding, encode
-from tacit.silo.distances import best_windows, own_distances, rescale_for, unit_of
-from tacit.silo.forest import Forest
-from tacit.silo.logistic import Logistic, Standard
-from tacit.silo.settings import Settings
+from tacit.silo.fedst.candidates import Encoding, Floats, Ints, choose_encoding, encode
+from tacit.silo.fedst.distances import best_windows, own_distances, rescale_for, unit_of
+from tacit.silo.fedst.forest import Forest
+from tacit.silo.fedst.linear import Logistic, Standard
+from tacit.silo.fedst.settings import Settings
 
 Arrays = dict[str, NDArray[Any]]
 

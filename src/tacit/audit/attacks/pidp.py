@@ -27,7 +27,7 @@ from tacit.data import load_dataset
 from tacit.errors import check_at_least
 from tacit.guarantee import MpcGuarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, uniform_below
-from tacit.progress import Progress, silent
+from tacit.system.progress import Progress, silent
 
 Q = 2**61 - 1
 FRACTION_BITS = 12

@@ -22,7 +22,7 @@ from tacit.data import load_dataset
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.guarantee import show_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, uniform
-from tacit.progress import Progress, silent
+from tacit.system.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -42,8 +42,8 @@ def attack_softshape(
     progress: Progress = silent,
 ) -> AttackResult:
     """Train the published model, attack one release of each candidate, then the sound release."""
-    from tacit.local.leakage import initialisation_trick, measure_leakage
-    from tacit.local.published import train_published
+    from tacit.local.softshape.leakage import initialisation_trick, measure_leakage
+    from tacit.local.softshape.published import train_published
 
     check_epsilon(epsilon)
     check_at_least(n_candidates, 2, name="n_candidates")
@@ -107,9 +107,9 @@ def attack_sound_release(
     source: NoiseSource = SYSTEM_NOISE,
 ) -> SoundCheck:
     """Re-identify from sound label releases with their exact likelihoods, many times over."""
-    from tacit.local.body import train_kernels
-    from tacit.local.label import fit_label
+    from tacit.local.encoding.body import train_kernels
     from tacit.local.release import local_guarantee
+    from tacit.local.releases.label import fit_label
 
     n_classes, rng = int(y_codes.max()) + 1, np.random.default_rng(seed)
     trained = train_kernels(X_train, y_codes, n_classes=n_classes, rng=rng)

@@ -25,10 +25,10 @@ from tacit.data import load_dataset, split_clients
 from tacit.errors import check_at_least, check_delta, check_epsilon
 from tacit.guarantee import show_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
-from tacit.progress import Progress, silent
+from tacit.system.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from tacit.fleet.published import PublishedRun
+    from tacit.fleet.published.training import PublishedRun
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -97,7 +97,7 @@ def _train_published(
     source: NoiseSource,
     progress: Progress,
 ) -> PublishedRun:
-    from tacit.fleet.published import PublishedConfig, client_data, run_published
+    from tacit.fleet.published.training import PublishedConfig, client_data, run_published
 
     config = PublishedConfig(
         n_rounds=n_rounds,
@@ -130,12 +130,12 @@ def attack_sound_reports(
 
     The attacker knows every client's direction exactly. In each repetition one client is scored.
     """
-    from tacit.fleet import privunit
-    from tacit.fleet.clients import feature_map, initial_model
-    from tacit.fleet.config import make_plan
-    from tacit.fleet.linking import link_reports
-    from tacit.fleet.randomizers import guarantee_after
-    from tacit.fleet.simulator import make_fleet
+    from tacit.fleet.learning.clients import feature_map, initial_model
+    from tacit.fleet.plan import make_plan
+    from tacit.fleet.reports import privunit
+    from tacit.fleet.reports.protocol import guarantee_after
+    from tacit.fleet.simulation.linking import link_reports
+    from tacit.fleet.simulation.simulator import make_fleet
 
     names = tuple(str(code) for code in range(int(y.max()) + 1))
     plan = make_plan(

@@ -1,0 +1,1 @@
+"""Public features that need no training: shared by the families."""

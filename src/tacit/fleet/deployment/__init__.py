@@ -1,0 +1,1 @@
+"""A real fleet: its services, nodes, files and keys."""

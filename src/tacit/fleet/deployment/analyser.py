@@ -1,0 +1,396 @@
+"""The analyser: debits its ledger, opens a shuffled batch, and only then moves the model.
+
+It holds the private key and sees no identity: batches come from the shuffler alone, permuted, with
+nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
+between any two of them is made good at the next start without spending twice or forgetting:
+
+1. the sealed batch is written to disk (nothing is opened before it is on disk), which is what the
+   shuffler gets an answer to; the rest happens in the background;
+2. the ledger is debited, once per batch, for the fewest reports with which it can be released;
+3. it is opened; what does not open, repeats or lies outside the randomizer's range is left out, and
+   if fewer reports are left than were paid for, the ledger is debited for that too;
+4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
+
+What goes wrong on the way ends in a sentence and not in a loop: an error that a second try cannot
+mend stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
+is locked, is tried again until it gives way.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+from zipfile import BadZipFile
+
+from tacit.errors import BundleError, LedgerError, TacitError
+from tacit.fleet.deployment.analyser_state import Checkpoint, RoundRecord, read_inbox, write_inbox
+from tacit.fleet.deployment.books import Books
+from tacit.fleet.deployment.keys import write_atomic
+from tacit.fleet.deployment.seal import Opener, sealed_size
+from tacit.fleet.deployment.shuffler import Batch, Refused
+from tacit.guarantee import DpGuarantee
+
+_LOG = logging.getLogger("tacit.fleet")
+_UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."
+_RETRY_SECONDS = 2.0
+_CLOSE_SECONDS = 5.0
+_BATCH_ID = re.compile("[0-9a-f]{32}")
+
+
+class _Closing(Exception):
+    """The analyser is being closed; the batch stays on disk for its next start."""
+
+
+class Rule(Protocol):
+    """How messages become a model: everything about learning that the analyser must know."""
+
+    @property
+    def message_bytes(self) -> int:
+        """The size of one opened message."""
+        ...
+
+    @property
+    def messages_per_node(self) -> int:
+        """How many messages make one node's report."""
+        ...
+
+    def initial(self) -> bytes:
+        """The model before the first round."""
+        ...
+
+    def check(self, message: bytes) -> None:
+        """Raise TacitError if no honest node could have sent the message."""
+        ...
+
+    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+        """The next model from one round's messages, all of them checked."""
+        ...
+
+    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+        """What protects a client that took part in rounds with these numbers of reports."""
+        ...
+
+
+@dataclass(kw_only=True)
+class Analyser:
+    """One run's analyser over a folder that holds its checkpoint, inbox and ledger.
+
+    Guarantee: what leaves (the model) is, per client, under replacement of all that client's
+    data, as private as `guarantee()` says; it is debited before a batch is opened.
+    Assumes: see the guarantee's own list; the folder's disk keeps what it acknowledged.
+    Composes: over rounds numerically (PLD of the shuffled rounds), or as the plain sum of the
+    local epsilons where that is smaller, which is the case for few nodes.
+    Not covered: a disk restored from an old copy; keep the ledger's anchor elsewhere.
+    """
+
+    run: str
+    rounds: int
+    n_min: int
+    epsilon: float
+    delta: float
+    private_key: bytes
+    rule: Rule
+    folder: Path
+    _taking: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _working: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _closing: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._opener = Opener(self.private_key, run=self.run)
+        self._books = Books(
+            self.folder / "ledger.db", run=self.run, epsilon=self.epsilon, delta=self.delta
+        )
+        # What history costs is asked for by everybody and changes once a round.
+        self._spent = lru_cache(maxsize=8)(self.rule.spent)
+        self._worker: threading.Thread | None = None
+        self._trouble: str | None = None
+        self._checkpoint = self._load()
+        self._pending = self._left_over()
+        self._publish()
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The state on disk."""
+        return self._checkpoint
+
+    @property
+    def finished(self) -> bool:
+        """Whether no further round will be taken."""
+        return self._checkpoint.next_round > self.rounds or self._checkpoint.stopped is not None
+
+    @property
+    def processing(self) -> bool:
+        """Whether a batch is on disk that has not come to its end."""
+        return self._pending is not None
+
+    @property
+    def last_batch(self) -> str | None:
+        """The batch that was taken last, on its way or done."""
+        history = self._checkpoint.history
+        return self._pending or (history[-1].batch_id if history else None)
+
+    def receive(self, batch: Batch) -> None:
+        """Take one batch through the four steps; a batch that is already in is not taken twice."""
+        self.work()
+        self.take(batch)
+        self.work()
+
+    def knows(self, batch_id: str) -> bool:
+        """Whether the batch is in already: on its way, or done."""
+        return batch_id == self._pending or self._is_recorded(batch_id)
+
+    def check(self, *, run: str, round_number: int, batch_id: str) -> None:
+        """Refuse a batch by its heading, before anything of it is read."""
+        if not _BATCH_ID.fullmatch(batch_id):
+            raise Refused(
+                "wrong-batch", f"a batch id has 32 hexadecimal digits, got {batch_id[:64]!r}."
+            )
+        if run != self.run:
+            raise Refused("wrong-run", f"this analyser serves run {self.run}, not {run[:64]}.")
+        if self.finished:
+            raise Refused("finished", "the run is finished; no further batch is taken.")
+        if self.processing:
+            raise Refused("busy", "a batch is being processed; ask again for the status later.")
+        if round_number != self._checkpoint.next_round:
+            raise Refused(
+                "wrong-round", f"round {self._checkpoint.next_round} is next, not {round_number}."
+            )
+
+    def take(self, batch: Batch) -> None:
+        """Have the batch on disk, after which it comes to its end whatever dies; see `work`."""
+        with self._taking:
+            if self.knows(batch.batch_id):
+                return
+            self.check(run=batch.run, round_number=batch.round_number, batch_id=batch.batch_id)
+            size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
+            if not batch.messages or len(batch.messages) % size:
+                raise Refused(
+                    "wrong-size", f"a batch holds {size} bytes for every node that reports."
+                )
+            if len(batch.messages) < size * self.n_min:
+                raise Refused(
+                    "too-few",
+                    f"a batch holds {self.n_min} reports or more, got "
+                    f"{len(batch.messages) // size}; it was not opened.",
+                )
+            write_inbox(self._inbox, batch)
+            self._pending = batch.batch_id
+
+    def work(self) -> None:
+        """Bring the batch on disk, if there is one, to its end."""
+        with self._working:
+            if self._pending is None:
+                return
+            if not self._is_done(self._pending):
+                self._process(read_inbox(self._inbox))
+            self._inbox.unlink(missing_ok=True)
+            self._publish()
+            self._pending = None
+
+    def work_in_background(self) -> None:
+        """As `work`, in a thread of its own; what a restart may mend is tried again there."""
+        self._worker = threading.Thread(target=self._work_patiently, daemon=True)
+        self._worker.start()
+
+    def _work_patiently(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self.work()
+                self._trouble = None
+                return
+            except _Closing:
+                return
+            except Exception as error:
+                _LOG.error("the batch on disk waits: %s", error)
+                self._trouble = f"the analyser's disk or ledger fails ({type(error).__name__})"
+                self._closing.wait(_RETRY_SECONDS)
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands, with nothing in it that is not public; costs nothing to ask."""
+        return {**self._published, "processing": self.processing, "trouble": self._trouble}
+
+    def guarantee(self) -> DpGuarantee | None:
+        """What protects every client over all batches opened so far; None before the first."""
+        return self._spent(tuple(n for n in self._counts() if n))
+
+    def close(self) -> None:
+        """Leave a batch that is being opened for the next start, and close the ledger."""
+        self._closing.set()
+        if self._worker is not None:
+            self._worker.join(_CLOSE_SECONDS)
+        self._books.close()
+
+    def _load(self) -> Checkpoint:
+        path = self.folder / "checkpoint.npz"
+        if path.exists():
+            return Checkpoint.read(path, run=self.run)
+        if not self._books.is_empty():
+            raise BundleError(
+                f"{self.folder} holds a ledger with debits but no checkpoint; restore the "
+                "checkpoint, because starting anew would spend the budget again."
+            )
+        first = Checkpoint(model=self.rule.initial())
+        # Written before the first debit, so that debits without a checkpoint are always a loss.
+        write_atomic(path, first.to_bytes(self.run))
+        return first
+
+    @property
+    def _inbox(self) -> Path:
+        return self.folder / "inbox.npz"
+
+    def _left_over(self) -> str | None:
+        """The batch that a crash interrupted; it is whole, because it came by a rename."""
+        for orphan in self.folder.glob(f".{self._inbox.name}.*"):
+            orphan.unlink(missing_ok=True)  # half written, and never acknowledged
+        if not self._inbox.exists():
+            return None
+        try:
+            batch = read_inbox(self._inbox)
+        except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+            _LOG.error("%s cannot be read: %s", self._inbox, error)
+            if not self.finished:
+                self._save(replace(self._checkpoint, stopped=_UNREADABLE))
+            return None
+        if batch.round_number == self._checkpoint.next_round and not self._is_done(batch.batch_id):
+            return batch.batch_id
+        self._inbox.unlink()
+        return None
+
+    def _is_recorded(self, batch_id: str) -> bool:
+        return any(record.batch_id == batch_id for record in self._checkpoint.history)
+
+    def _is_done(self, batch_id: str) -> bool:
+        """Whether the batch on disk has come to its end: the checkpoint says so."""
+        return self._is_recorded(batch_id) or self.finished
+
+    def _process(self, batch: Batch) -> None:
+        try:
+            outcome = self._outcome(batch)
+        except (OSError, LedgerError, _Closing):
+            raise
+        except Exception as error:
+            _LOG.exception("round %d could not be processed", batch.round_number)
+            outcome = self._failed(batch, error)
+        self._save(outcome)
+
+    def _failed(self, batch: Batch, error: Exception) -> Checkpoint:
+        """The checkpoint of a run that ends here; a batch that may have been opened counts."""
+        now = replace(self._checkpoint, stopped=_failure(batch, error))
+        if not self._books.holds(batch):
+            return now
+        record = RoundRecord(
+            round_number=batch.round_number,
+            batch_id=batch.batch_id,
+            n=self.n_min,
+            left_out=0,
+            released=False,
+            epsilon=self._books.spent().epsilon,
+        )
+        return replace(now, next_round=now.next_round + 1, history=(*now.history, record))
+
+    def _outcome(self, batch: Batch) -> Checkpoint:
+        """What the batch makes of the checkpoint."""
+        now = self._checkpoint
+        unaffordable = self._books.debit(batch, self._total(self.n_min))
+        if unaffordable is not None:
+            return replace(now, stopped=unaffordable)
+        messages, left_out = self._opened(batch)
+        n = len(messages) // self.rule.messages_per_node
+        stopped = self._books.correct(batch, n, self._total(n)) if n else None
+        released = stopped is None and n >= self.n_min
+        model = self._updated(messages) if released else None
+        record = RoundRecord(
+            round_number=batch.round_number,
+            batch_id=batch.batch_id,
+            n=n,
+            left_out=left_out,
+            released=model is not None,
+            epsilon=self._total(n).epsilon if n else self._books.spent().epsilon,
+        )
+        return replace(
+            now,
+            model=now.model if model is None else model,
+            # A round whose reports were seen is over even if too few of them were good:
+            # asking for them again would show the analyser what changed between two batches.
+            next_round=now.next_round + 1,
+            history=(*now.history, record),
+            stopped=stopped,
+        )
+
+    def _updated(self, messages: list[bytes]) -> bytes | None:
+        try:
+            return self.rule.update(self._checkpoint.model, messages)
+        except TacitError as error:
+            _LOG.warning("the round is paid for but not released: %s", error)
+            return None
+
+    def _opened(self, batch: Batch) -> tuple[list[bytes], int]:
+        """The good messages, each once, and how many were left out."""
+        good: list[bytes] = []
+        seen: set[bytes] = set()
+        for sealed in _split(batch.messages, sealed_size(self.rule.message_bytes)):
+            if self._closing.is_set():
+                raise _Closing
+            message = self._opener.open(sealed, round_number=batch.round_number)
+            if message is not None and sealed not in seen and self._is_good(message):
+                good.append(message)
+            seen.add(sealed)
+        return good, len(batch.messages) // sealed_size(self.rule.message_bytes) - len(good)
+
+    def _is_good(self, message: bytes) -> bool:
+        try:
+            self.rule.check(message)
+        except TacitError:
+            return False
+        return True
+
+    def _counts(self) -> list[int]:
+        return [record.n for record in self._checkpoint.history]
+
+    def _total(self, n: int) -> DpGuarantee:
+        """What all batches cost with `n` valid reports in one more."""
+        total = self._spent((*(m for m in self._counts() if m), n))
+        assert total is not None, "one batch or more has a cost"
+        return total
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        write_atomic(self.folder / "checkpoint.npz", checkpoint.to_bytes(self.run))
+        self._checkpoint = checkpoint
+
+    def _publish(self) -> None:
+        """Work the public status out once, so that whoever asks for it costs nothing."""
+        now, guarantee = self._checkpoint, None
+        try:
+            guarantee = self.guarantee()
+        except TacitError:  # the run was stopped for it; its status must still be told
+            _LOG.exception("the guarantee cannot be worked out")
+        self._published: dict[str, Any] = {
+            "run": self.run,
+            "round": now.next_round,
+            "rounds": self.rounds,
+            "finished": self.finished,
+            "stopped": now.stopped,
+            "history": [asdict(record) for record in now.history],
+            "spent": self._books.spent().to_dict(),
+            "guarantee": None if guarantee is None else guarantee.to_dict(),
+        }
+
+
+def _failure(batch: Batch, error: Exception) -> str:
+    # Public, so it names the kind of error only: the text may quote what was opened.
+    return (
+        f"round {batch.round_number} could not be processed ({type(error).__name__}); nothing of "
+        "it was released, see the analyser's log and begin a new run."
+    )
+
+
+def _split(messages: bytes, size: int) -> Iterator[bytes]:
+    for start in range(0, len(messages), size):
+        yield messages[start : start + size]

@@ -1,0 +1,89 @@
+"""The analyser's state on disk: model, round, what every batch came to, and the batch at hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from tacit.errors import BundleError
+from tacit.fleet.deployment.keys import write_secret
+from tacit.fleet.deployment.shuffler import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRecord:
+    """What one batch came to; `n` is the number of reports that counted."""
+
+    round_number: int
+    batch_id: str
+    n: int
+    left_out: int
+    released: bool
+    epsilon: float  # composed over all rounds up to this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """All that survives a crash, in one file."""
+
+    model: bytes
+    next_round: int = 1
+    history: tuple[RoundRecord, ...] = ()
+    stopped: str | None = None
+
+    def to_bytes(self, run: str) -> bytes:
+        """One npz: the model, and the rest as JSON."""
+        meta = {
+            "run": run,
+            "next_round": self.next_round,
+            "history": [asdict(record) for record in self.history],
+            "stopped": self.stopped,
+        }
+        text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+        out = BytesIO()
+        np.savez(out, model=np.frombuffer(self.model, dtype=np.uint8), meta=text)
+        return out.getvalue()
+
+    @classmethod
+    def read(cls, path: Path, *, run: str) -> Checkpoint:
+        """Read back what `to_bytes` wrote, for the same run only."""
+        try:
+            with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+                model, meta = arrays["model"].tobytes(), json.loads(arrays["meta"].tobytes())
+            history = tuple(RoundRecord(**record) for record in meta["history"])
+            found = meta["run"]
+            out = cls(
+                model=model,
+                next_round=int(meta["next_round"]),
+                history=history,
+                stopped=meta["stopped"],
+            )
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+            raise BundleError(
+                f"{path} is not a whole checkpoint ({error}); restore it from a copy, "
+                "because starting anew would forget what was spent."
+            ) from error
+        if found != run:
+            raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
+        return out
+
+
+def write_inbox(path: Path, batch: Batch) -> None:
+    """One batch as the shuffler sent it, whole or not at all, for the analyser alone to read."""
+    meta = json.dumps({k: v for k, v in asdict(batch).items() if k != "messages"})
+    messages = np.frombuffer(batch.messages, dtype=np.uint8)
+    out = BytesIO()
+    np.savez(out, messages=messages, meta=np.frombuffer(meta.encode(), dtype=np.uint8))
+    write_secret(path, out.getvalue())
+
+
+def read_inbox(path: Path) -> Batch:
+    """Read back what `write_inbox` wrote."""
+    with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+        meta = json.loads(arrays["meta"].tobytes())
+        return Batch(**meta, messages=arrays["messages"].tobytes())

@@ -1,0 +1,191 @@
+"""The files that describe one fleet: the public plan, and one configuration per service and node.
+
+All are TOML, written by `tacit fleet init` and meant to be read by people. Every node keeps its
+own copy of the plan and takes its privacy parameters from there, never from the network. Paths in
+a configuration are relative to the folder that holds it, so a folder can be moved to its machine.
+
+NumPy and the standard library only, because nodes carry this module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from tacit.errors import TacitError, check_at_least, check_epsilon
+from tacit.fleet.plan import FleetPlan, plan_from_json
+
+_KEY_HEX = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRun:
+    """One deployment of a plan; public, and equal for all who take part.
+
+    The shuffler's time for a round, `round_seconds`, runs from the round's first report.
+    """
+
+    run: str
+    round_seconds: float
+    analyser_key: str
+    plan: FleetPlan
+
+    def __post_init__(self) -> None:
+        check_at_least(self.plan.n_min, 2, name="n_min")
+        check_epsilon(self.round_seconds, name="round_seconds")
+        if not self.run.isalnum():
+            raise TacitError(f"run must be letters and digits, got {self.run!r}.")
+        if len(self.analyser_key) != _KEY_HEX or not _is_hex(self.analyser_key):
+            raise TacitError(
+                "analyser_key must be 64 hexadecimal digits; copy the plan that "
+                "'tacit fleet init' wrote."
+            )
+
+    @property
+    def public_key(self) -> bytes:
+        """The analyser's public key, to which reports are sealed."""
+        return bytes.fromhex(self.analyser_key)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values for TOML; `read_run` reads them back to an equal run."""
+        return {
+            "run": self.run,
+            "round_seconds": self.round_seconds,
+            "analyser_key": self.analyser_key,
+            "plan": json.loads(self.plan.to_json()),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShufflerConfig:
+    """Where the shuffler listens, whom it knows, and where the analyser is."""
+
+    plan: Path
+    host: str
+    port: int
+    certificate: Path
+    private_key: Path
+    client_certificate: Path
+    client_key: Path
+    analyser_url: str
+    analyser_certificate: Path
+    registration_secret: Path
+    nodes: Path
+    state: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyserConfig:
+    """Where the analyser listens for the shuffler and for readers of the model."""
+
+    plan: Path
+    host: str
+    ingest_port: int
+    public_port: int
+    certificate: Path
+    private_key: Path
+    shuffler_certificate: Path
+    sealing_key: Path
+    state: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """The Flower SuperLink and the application that drives the rounds."""
+
+    plan: Path
+    host: str
+    port: int
+    certificate: Path
+    private_key: Path
+    node_keys: Path
+    app: Path
+    state: Path
+    analyser_url: str
+    analyser_certificate: Path
+    shuffler_url: str
+    shuffler_certificate: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """One node: its name, its data, its keys, and where it reports."""
+
+    plan: Path
+    name: str
+    data: Path
+    server: str
+    server_certificate: Path
+    shuffler_url: str
+    shuffler_certificate: Path
+    identity: Path
+    token_key: Path
+    state: Path
+    runtime_port: int
+
+
+_Config = TypeVar("_Config", ShufflerConfig, AnalyserConfig, ServerConfig, NodeConfig)
+
+
+def own_host(listen: str) -> str:
+    """Where processes of the same machine reach what listens there; as Flower's own do."""
+    return "127.0.0.1" if listen == "0.0.0.0" else listen
+
+
+def read_run(path: Path) -> FleetRun:
+    """Read and check a run's plan file."""
+    plain = _read_toml(path)
+    if set(plain) != {"run", "round_seconds", "analyser_key", "plan"}:
+        raise TacitError(f"{path} is not a plan file; write it with 'tacit fleet init'.")
+    return FleetRun(
+        run=_typed(plain["run"], str, path=path, key="run"),
+        round_seconds=_typed(plain["round_seconds"], float, path=path, key="round_seconds"),
+        analyser_key=_typed(plain["analyser_key"], str, path=path, key="analyser_key"),
+        plan=plan_from_json(json.dumps(plain["plan"])),
+    )
+
+
+def read_config(path: Path, kind: type[_Config]) -> _Config:
+    """Read and check one file; missing, unknown or mistyped keys are refused by name."""
+    plain = _read_toml(path)
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    for key in plain:
+        if key not in names:
+            raise TacitError(f"{path} holds the unknown key {key!r}; known are {names}.")
+    for key in names:
+        if key not in plain:
+            raise TacitError(f"{path} lacks the key {key!r}; write it with 'tacit fleet init'.")
+    values = {key: _typed(plain[key], hints[key], path=path, key=key) for key in names}
+    return kind(**values)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TacitError(f"cannot read {path}: {error.strerror}; give an existing file.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TacitError(f"{path} is not TOML: {error}.") from error
+
+
+def _typed(value: Any, hint: Any, *, path: Path, key: str) -> Any:
+    if hint is Path and isinstance(value, str):
+        return path.parent / value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is not Path and isinstance(value, hint) and not isinstance(value, bool):
+        return value
+    raise TacitError(f"{path}: {key} must be of type {hint.__name__}, got {value!r}.")
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        bytes.fromhex(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Flower as transport between the server and the nodes."""

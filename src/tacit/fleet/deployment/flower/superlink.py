@@ -1,0 +1,293 @@
+"""Flower's SuperLink and one run over it, driven until the analyser has finished.
+
+The SuperLink obeys this server alone (`guard`) and starts nothing but the fleet's own application
+(`pinned`); before anything runs over it, that is put to the test.
+
+The SuperLink's database remembers the nodes' keys; the state of the run itself lives with the
+analyser, so a SuperLink that dies costs nothing but the time to start another run with `--resume`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import TacitError
+from tacit.fleet.deployment.config import FleetRun, ServerConfig, own_host, read_config, read_run
+from tacit.fleet.deployment.flower.access import SECRET_VARIABLE
+from tacit.fleet.deployment.flower.allowed_commands import write_server_commands
+from tacit.fleet.deployment.keys import trust_only, write_atomic
+from tacit.fleet.deployment.run import analyser_status, flower_environment, stop, stop_on_sigterm
+from tacit.system.progress import Progress, silent
+
+_START_SECONDS = 60.0
+_COMMAND_SECONDS = 120.0
+_POLL_SECONDS = 0.3
+_LOOK_SECONDS = 20.0  # asking Flower for its run's state costs a second
+_FINISH_SECONDS = 15.0
+_CONNECTION = "fleet"
+_KEYS_AT_ONCE = 50
+# One process for many keys: starting Flower's command takes a second, registering a few
+# milliseconds.
+_PYTHON = [sys.executable, "-P", "-c"]  # -P: the working directory is no place to import from
+_REGISTER = """
+import sys
+from flwr.cli.app import app
+from tacit.fleet.deployment.flower.access import show_secret
+show_secret()
+for key in sys.argv[2:]:
+    app(["supernode", "register", key, sys.argv[1], "--format", "json"], standalone_mode=False)
+"""
+
+
+def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict[str, Any]:
+    """Run the SuperLink and one Flower run over it until the analyser has finished."""
+    config = read_config(path, ServerConfig)
+    fleet = read_run(config.plan)
+    before = analyser_status(config, wait_seconds=_START_SECONDS)
+    if before["finished"]:
+        return before
+    if before["round"] > 1 and not resume:
+        raise TacitError(
+            f"this run is at round {before['round']} of {fleet.plan.n_rounds} already; "
+            "add --resume to go on from the analyser's checkpoint."
+        )
+    stop_on_sigterm()
+    home = (config.state / "flower").resolve()
+    environment = server_environment(home)
+    _write_connection(home, config)
+    with _superlink(config, environment) as superlink:
+        _register_nodes(config, environment)
+        run_id = _start_run(path, config, environment)
+        status = _watch(config, fleet, superlink, progress, lambda: _ended(environment, run_id))
+        _let_finish(lambda: _ended(environment, run_id))
+        return status
+
+
+def server_environment(home: Path) -> dict[str, str]:
+    """Flower's environment with pinned commands and a new secret for the server's processes."""
+    environment = flower_environment(home, commands=write_server_commands)
+    return {**environment, SECRET_VARIABLE: secrets.token_hex(32)}
+
+
+@contextlib.contextmanager
+def _superlink(
+    config: ServerConfig, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    config.state.mkdir(parents=True, exist_ok=True)
+    _wait_until_free(config)
+    arguments = [
+        *(*_PYTHON, "from tacit.fleet.deployment.flower.access import superlink; superlink()"),
+        *("--host", config.host, "--port", str(config.port)),
+        *("--ssl-ca-certfile", str(config.certificate.resolve())),
+        *("--ssl-certfile", str(config.certificate.resolve())),
+        *("--ssl-keyfile", str(config.private_key.resolve())),
+        *("--database", str((config.state / "superlink.db").resolve())),
+        *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+    ]
+    with (config.state / "superlink.log").open("ab") as log:
+        process = subprocess.Popen(
+            arguments,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    write_atomic(config.state / "superlink.pid", str(process.pid).encode())
+    try:
+        _wait_until_listening(process, config)
+        _check_guarded(config)
+        yield process
+    finally:
+        stop(process, group=True)
+
+
+def _wait_until_free(config: ServerConfig) -> None:
+    """An earlier SuperLink follows its server within a second or two, but not at once."""
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while _is_listening(config):
+        if time.monotonic() > deadline:
+            raise TacitError(
+                f"something listens on {_own_address(config)} already; stop it, or choose another "
+                "port in the server's and the nodes' configurations."
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_listening(config: ServerConfig) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((config.host, config.port), 1):
+        return True
+    return False
+
+
+def _wait_until_listening(process: subprocess.Popen[bytes], config: ServerConfig) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if _is_listening(config):
+            return
+        time.sleep(_POLL_SECONDS)
+    raise TacitError(
+        f"Flower's SuperLink did not start on {config.host}:{config.port}; "
+        f"see {config.state / 'superlink.log'}."
+    )
+
+
+def _check_guarded(config: ServerConfig) -> None:
+    """Stop if a stranger could command the SuperLink, as after a change of Flower's."""
+    import httpx
+
+    tls = trust_only(config.certificate)
+    url = f"https://{_own_address(config)}/v1/control/list-runs"
+    try:
+        status = httpx.post(url, verify=tls, timeout=_START_SECONDS, trust_env=False).status_code
+    except httpx.HTTPError as error:
+        raise TacitError(
+            f"Flower's SuperLink does not answer ({type(error).__name__}); "
+            f"see {config.state / 'superlink.log'}."
+        ) from error
+    if status != httpx.codes.FORBIDDEN:
+        raise TacitError(
+            f"Flower's SuperLink answered a stranger with {status}; install the version of Flower "
+            "that 'pip install tacit-ts[fleet]' asks for."
+        )
+
+
+def _own_address(config: ServerConfig) -> str:
+    """Where the server's own processes reach the SuperLink."""
+    return f"{own_host(config.host)}:{config.port}"
+
+
+def _write_connection(home: Path, config: ServerConfig) -> None:
+    text = (
+        f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
+        f'address = "{_own_address(config)}"\n'
+        f'root-certificates = "{config.certificate.resolve()}"\n'
+    )
+    write_atomic(home / "config.toml", text.encode())
+
+
+def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
+    """Register every node's public key; the SuperLink's database remembers them."""
+    done = config.state / "registered.txt"
+    known = set(done.read_text().split()) if done.exists() else set()
+    new = [key for key in sorted(config.node_keys.glob("*.pub")) if key.stem not in known]
+    for start in range(0, len(new), _KEYS_AT_ONCE):
+        keys = new[start : start + _KEYS_AT_ONCE]
+        code = [*_PYTHON, _REGISTER, _CONNECTION]
+        out = _run([*code, *(str(key.resolve()) for key in keys)], environment)
+        answers = [*_json_objects(out.stdout), *({} for _ in keys)]
+        for key, answer in zip(keys, answers, strict=False):
+            _check_registered(key, answer, out)
+        known |= {key.stem for key in keys}
+        write_atomic(done, "".join(f"{name}\n" for name in sorted(known)).encode())
+
+
+def _check_registered(
+    key: Path, answer: dict[str, Any], out: subprocess.CompletedProcess[str]
+) -> None:
+    said = str(answer.get("error-message") or out.stderr)
+    # Known already: a server that died after registering and before writing it down.
+    if not answer.get("success") and "already in use" not in said:
+        raise TacitError(f"Flower did not register {key}: {' '.join(said.split())}")
+
+
+def _json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """One JSON object after the other, as Flower's command prints them."""
+    decoder, place = json.JSONDecoder(), 0
+    while (place := text.find("{", place)) >= 0:
+        try:
+            found, place = decoder.raw_decode(text, place)
+        except json.JSONDecodeError:
+            return
+        yield found
+
+
+def _start_run(path: Path, config: ServerConfig, environment: dict[str, str]) -> str:
+    setting = f'server-config="{path.resolve()}"'
+    app = str(config.app.resolve())
+    started = _flwr(environment, "run", app, _CONNECTION, "--run-config", setting)
+    return str(started["run-id"])
+
+
+def _ended(environment: dict[str, str], run_id: str) -> str | None:
+    """How Flower's run ended, or None while it goes on."""
+    try:
+        listed = _flwr(environment, "list", _CONNECTION, "--run-id", run_id)["runs"]
+    except TacitError:
+        return None  # a SuperLink that does not answer is noticed by its process
+    status = str(listed[0]["status"]) if listed else "gone"
+    if status.startswith("finished") or status == "gone":
+        return f"{status} ({listed[0]['status-details']})" if listed else status
+    return None
+
+
+def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
+    """One command of Flower's own, answering in JSON."""
+    flwr = [*_PYTHON, "from tacit.fleet.deployment.flower.access import flwr; flwr()"]
+    done = _run([*flwr, *arguments, "--format", "json"], environment)
+    answer = next(_json_objects(done.stdout), {})
+    if not answer.get("success"):
+        said = answer.get("error-message") or done.stderr or done.stdout
+        raise TacitError(f"Flower refused '{' '.join(arguments[:2])}': {' '.join(said.split())}")
+    return answer
+
+
+def _run(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            arguments,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TacitError("Flower's SuperLink did not answer in time; see its log.") from error
+
+
+def _let_finish(ended: Callable[[], str | None]) -> None:
+    """Give Flower's own process time to see the end; stopped earlier it would outlive us."""
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while ended() is None and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _watch(
+    config: ServerConfig,
+    fleet: FleetRun,
+    superlink: subprocess.Popen[bytes],
+    progress: Progress,
+    ended: Callable[[], str | None],
+) -> dict[str, Any]:
+    """Follow the analyser to the end; stop with a sentence if Flower ends before it."""
+    look_again = time.monotonic() + _LOOK_SECONDS
+    while True:
+        status = analyser_status(config, wait_seconds=_START_SECONDS)
+        spent = status["spent"]["epsilon"]
+        progress(status["round"] - 1, fleet.plan.n_rounds, f"epsilon spent {spent:.4g}")
+        if status["finished"]:
+            return status
+        if superlink.poll() is not None:
+            raise TacitError(
+                f"the SuperLink ended at round {status['round']} of {fleet.plan.n_rounds}; go on "
+                "with 'tacit fleet server CONFIG --resume', nothing that was spent is forgotten."
+            )
+        if time.monotonic() > look_again:
+            look_again = time.monotonic() + _LOOK_SECONDS
+            how = ended()
+            if how is not None and not analyser_status(config, wait_seconds=1.0)["finished"]:
+                raise TacitError(
+                    f"Flower's run ended early: {how}; see {config.state / 'superlink.log'} and go "
+                    "on with 'tacit fleet server CONFIG --resume'."
+                )
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,266 @@
+"""The two services behind HTTPS: the shuffler for nodes, the analyser for the shuffler.
+
+The analyser listens twice. On one port it takes batches, and there TLS itself demands the
+shuffler's certificate, pinned, so that nobody else gets as far as a request. It answers when a
+batch is on its disk, opens it in the background, and takes no other until that has ended. On the
+other it publishes the model and the status, which are the protected output, to whoever asks.
+Neither service keeps an access log: who asked when is nobody's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from tacit.errors import TacitError
+from tacit.fleet.deployment.analyser import Analyser
+from tacit.fleet.deployment.batch_delivery import Courier
+from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
+from tacit.fleet.deployment.keys import trust_only
+from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+
+_LOG = logging.getLogger("tacit.fleet")
+_BODY_SECONDS = 60.0  # between two parts of a body
+_STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408}
+_INGEST_STATUS_OF = {"busy": 503, "slow": 408}  # all others are refusals for good
+
+
+def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
+    """The shuffler's side towards the nodes, with the courier running behind it."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(courier.run(shuffler))
+        task.add_done_callback(_end_with_the_courier)
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    app = _bare_app(lifespan)
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        return {
+            "run": shuffler.run,
+            "round": shuffler.round_number,
+            "received": shuffler.received,
+            "n_min": shuffler.n_min,
+            "dropped": shuffler.dropped,
+            "forwarded": shuffler.forwarded,
+        }
+
+    @app.post("/v1/reports/{run}/{round_number}")
+    async def report(run: str, round_number: int, request: Request) -> dict[str, Any]:
+        body = await read_exactly(request, shuffler.body_bytes)
+        shuffler.accept(
+            node=request.headers.get("x-tacit-node", ""),
+            token=request.headers.get("x-tacit-token", ""),
+            run=run,
+            round_number=round_number,
+            body=body,
+        )
+        return {"accepted": True, "round": round_number}
+
+    return app
+
+
+def _end_with_the_courier(task: asyncio.Task[None]) -> None:
+    """A shuffler whose courier failed would collect reports for nobody: say why, and stop."""
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.critical("the courier failed, the shuffler stops", exc_info=task.exception())
+        signal.raise_signal(signal.SIGTERM)
+
+
+def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
+    """The analyser's side towards the shuffler; TLS has already made sure that it is the one."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        analyser.work_in_background()  # what a crash left
+        yield
+
+    app = _bare_app(lifespan)
+    receiving = asyncio.Lock()
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        return _where(analyser)
+
+    @app.post("/v1/batches/{run}/{round_number}")
+    async def batch(
+        run: str, round_number: int, batch_id: str, n_nodes: int, request: Request
+    ) -> JSONResponse:
+        try:
+            if not analyser.knows(batch_id):
+                analyser.check(run=run, round_number=round_number, batch_id=batch_id)
+                _check_free(receiving)
+                async with receiving:
+                    taken = Batch(
+                        run=run,
+                        round_number=round_number,
+                        batch_id=batch_id,
+                        n_nodes=n_nodes,
+                        messages=await read_at_most(request, max_bytes),
+                    )
+                    await run_in_threadpool(analyser.take, taken)
+                analyser.work_in_background()
+        except Refused as refused:
+            _LOG.warning("batch refused: %s", refused)
+            body = {"refused": str(refused), **_where(analyser)}
+            return JSONResponse(body, status_code=_INGEST_STATUS_OF.get(refused.code, 409))
+        return JSONResponse(_where(analyser), status_code=202)
+
+    return app
+
+
+def _check_free(receiving: asyncio.Lock) -> None:
+    """One body at a time, and none while one is processed: a batch may take all the memory."""
+    if receiving.locked():
+        raise Refused("busy", "a batch is being received; ask again for the status later.")
+
+
+def analyser_public_app(analyser: Analyser) -> FastAPI:
+    """What the analyser publishes: the status with its guarantee, and the model."""
+    app = _bare_app(None)
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        return analyser.status()
+
+    @app.get("/v1/model")
+    async def model() -> Response:
+        now = analyser.checkpoint
+        return Response(
+            now.model,
+            media_type="application/octet-stream",
+            headers={"x-tacit-round": str(now.next_round), "x-tacit-run": analyser.run},
+        )
+
+    return app
+
+
+def _where(analyser: Analyser) -> dict[str, Any]:
+    # The batch first: once it is no longer on its way, round and end are those after it.
+    processing, last = analyser.processing, analyser.last_batch
+    return {
+        "processing": processing,
+        "batch": last,
+        "round": analyser.checkpoint.next_round,
+        "finished": analyser.finished,
+    }
+
+
+def _bare_app(lifespan: Any) -> FastAPI:
+    """No documentation pages, and every refusal as one sentence with its code."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> JSONResponse:
+        body = {"refused": str(error), "code": error.code}
+        return JSONResponse(body, status_code=_STATUS_OF.get(error.code, 409))
+
+    return app
+
+
+async def read_exactly(request: Request, size: int) -> bytes:
+    """The body if it has exactly `size` bytes; refused before more than that is read."""
+    body = await read_at_most(request, size)
+    if len(body) != size:
+        raise Refused(
+            "wrong-size", f"a sealed report has {size} bytes here, got {len(body)}; use the plan."
+        )
+    return body
+
+
+async def read_at_most(request: Request, size: int) -> bytes:
+    """The body if it has at most `size` bytes; refused before more than that is held."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > size:
+        raise Refused("wrong-size", f"a body has at most {size} bytes here, got {declared}.")
+    body = bytearray()
+    parts = aiter(request.stream())
+    while (part := await _next_part(parts)) is not None:
+        body += part
+        if len(body) > size:
+            raise Refused("wrong-size", f"a body has at most {size} bytes here, got more.")
+    return bytes(body)
+
+
+async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
+    """The next part of a body; a sender that fell silent must not keep its place for ever."""
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await anext(parts, None)
+    except TimeoutError:
+        raise Refused("slow", f"no byte came for {_BODY_SECONDS:g} s; send it again.") from None
+
+
+def serve(servers: Sequence[uvicorn.Server]) -> None:
+    """Run until stopped by a signal; all servers share one loop and stop together."""
+
+    async def all_of_them() -> None:
+        tasks = [asyncio.create_task(server.serve()) for server in servers]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*tasks)
+
+    try:
+        asyncio.run(all_of_them())
+    except SystemExit as error:
+        raise TacitError(
+            "the service could not listen; choose another host or port in its configuration."
+        ) from error
+
+
+def shuffler_servers(config: ShufflerConfig, shuffler: Shuffler) -> list[uvicorn.Server]:
+    """The shuffler's one server, with its client certificate for the analyser."""
+    tls = trust_only(config.analyser_certificate)
+    tls.load_cert_chain(config.client_certificate, config.client_key)
+    app = shuffler_app(shuffler, Courier(url=config.analyser_url, tls=tls))
+    return [_server(app, config, port=config.port)]
+
+
+def analyser_servers(
+    config: AnalyserConfig, analyser: Analyser, *, max_bytes: int
+) -> list[uvicorn.Server]:
+    """The analyser's two servers: batches from the shuffler alone, and the public side."""
+    ingest = _server(
+        analyser_ingest_app(analyser, max_bytes=max_bytes),
+        config,
+        port=config.ingest_port,
+        ssl_ca_certs=str(config.shuffler_certificate),
+        ssl_cert_reqs=ssl.CERT_REQUIRED,
+    )
+    return [ingest, _server(analyser_public_app(analyser), config, port=config.public_port)]
+
+
+def _server(
+    app: FastAPI, config: ShufflerConfig | AnalyserConfig, *, port: int, **tls: Any
+) -> uvicorn.Server:
+    settings = uvicorn.Config(
+        app,
+        host=config.host,
+        port=port,
+        ssl_certfile=str(config.certificate),
+        ssl_keyfile=str(config.private_key),
+        access_log=False,
+        log_level="warning",
+        log_config=None,
+        timeout_graceful_shutdown=2,
+        **tls,
+    )
+    return uvicorn.Server(settings)

@@ -1,0 +1,246 @@
+"""One node's part in a round: compute, randomize, seal, debit its own ledger, and only then send.
+
+The order makes a crash harmless. The sealed report is on the node's own disk before the ledger is
+debited, and the ledger is debited before the report leaves. A node that is asked again for the
+same round sends the same bytes again: one report, one debit, no further privacy cost, however
+often the network or a service fails. What it spends is bounded by its own plan and its own
+ledger, whatever the server asks.
+
+NumPy, `cryptography` and `httpx` only: Flower starts a fresh process for every task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import LedgerError, TacitError
+from tacit.fleet.deployment.config import FleetRun, NodeConfig, read_run
+from tacit.fleet.deployment.keys import trust_only, write_secret_once
+from tacit.fleet.deployment.seal import Sealer
+from tacit.fleet.deployment.tokens import make_token
+from tacit.fleet.learning.learner import Learner
+from tacit.guarantee import round_up
+from tacit.ledger import Ledger
+from tacit.system.locks import locked
+
+Floats = NDArray[np.float64]
+NO_REPORT = "this node made no report; its own log says why"
+_LOG = logging.getLogger("tacit.fleet")
+_TASK_SECONDS = 300.0  # for one report at most
+_TIMEOUT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """All that a node tells the server: whether its report was taken, never what it held."""
+
+    accepted: bool
+    reason: str = ""
+
+
+class ShufflerClient:
+    """The node's connection to the shuffler: its certificate and no other, and tokens.
+
+    Whoever else runs a part of the fleet, the analyser above all, must not get a report from here.
+    """
+
+    def __init__(self, config: NodeConfig, fleet: FleetRun) -> None:
+        self._run = fleet.run
+        self._name = config.name
+        self._key = config.token_key.read_bytes()
+        self._http = httpx.Client(
+            base_url=config.shuffler_url,
+            verify=trust_only(config.shuffler_certificate),
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+        )
+
+    def open_round(self) -> int | None:
+        """The round that the shuffler collects now, or None."""
+        answer = self._http.get("/v1/status").raise_for_status().json()
+        return None if answer["round"] is None else int(answer["round"])
+
+    def send(self, body: bytes, *, round_number: int) -> Acknowledgement:
+        """Hand over one node's sealed messages; what is there already counts as handed over."""
+        token = make_token(self._key, run=self._run, round_number=round_number, sealed=body)
+        response = self._http.post(
+            f"/v1/reports/{self._run}/{round_number}",
+            content=body,
+            headers={"x-tacit-node": self._name, "x-tacit-token": token},
+        )
+        if response.status_code == httpx.codes.OK:
+            return Acknowledgement(accepted=True)
+        answer = response.json()
+        taken = answer.get("code") == "replayed"
+        return Acknowledgement(accepted=taken, reason=str(answer.get("refused", "refused")))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+
+class Outbox:
+    """The node's sealed reports and its ledger: what it has committed to, on its own disk."""
+
+    def __init__(self, config: NodeConfig, fleet: FleetRun, learner: Learner) -> None:
+        config.state.mkdir(parents=True, exist_ok=True)
+        self._folder = config.state / "outbox"
+        self._subject = config.name
+        self._run = fleet.run
+        self._learner = learner
+        self._ledger = Ledger.open(config.state / "ledger.db", **_node_budget(learner))
+        self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
+
+    def commit(self, round_number: int, make_report: Callable[[], list[bytes]]) -> bytes:
+        """The round's sealed messages, made at most once and debited exactly once.
+
+        One task at a time: Flower starts each as a process of its own, and a server may ask twice.
+        """
+        path = self._path(round_number)
+        with self._alone():
+            if not path.exists():
+                self._make(round_number, make_report)
+            if not self._debited(round_number):
+                self._debit(round_number)
+            self._delete_before(round_number)
+            return path.read_bytes()
+
+    def spent(self) -> float:
+        """Epsilon debited so far."""
+        return self._ledger.spent().epsilon
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self._folder / "lock", timeout_seconds=_TASK_SECONDS))
+            except TimeoutError as error:
+                raise LedgerError(
+                    f"another task of this node has been at work for {_TASK_SECONDS:g} s; nothing "
+                    "was sent, wait for it or restart the node."
+                ) from error
+            for orphan in self._folder.glob(".round-*"):
+                orphan.unlink(missing_ok=True)  # of a task that died while it wrote
+            yield
+
+    def _make(self, round_number: int, make_report: Callable[[], list[bytes]]) -> None:
+        if self._debited(round_number):
+            raise LedgerError(
+                f"round {round_number} was debited and its report deleted; it is not made "
+                "twice, wait for the next round."
+            )
+        sealed = [self._sealer.seal(m, round_number=round_number) for m in make_report()]
+        # Where the drive knows no locks another task may have been first; then its report counts.
+        with contextlib.suppress(FileExistsError):
+            write_secret_once(self._path(round_number), b"".join(sealed))
+
+    def _purpose(self, round_number: int) -> str:
+        return f"fleet run {self._run} round {round_number}"
+
+    def _path(self, round_number: int) -> Path:
+        return self._folder / f"round-{round_number:06d}.sealed"
+
+    def _debited(self, round_number: int) -> bool:
+        purpose = self._purpose(round_number)
+        return any(entry.purpose == purpose for entry in self._ledger.entries(self._subject))
+
+    def _debit(self, round_number: int) -> None:
+        earlier = len(self._ledger.entries(self._subject))
+        self._ledger.debit(
+            subject=self._subject,
+            guarantee=self._learner.node_cost(earlier + 1),
+            purpose=self._purpose(round_number),
+            subject_kind="client",
+        )
+
+    def _delete_before(self, round_number: int) -> None:
+        for path in self._folder.glob("round-*.sealed"):
+            if path < self._path(round_number):
+                path.unlink(missing_ok=True)
+
+
+def _node_budget(learner: Learner) -> dict[str, Any]:
+    """The node's own limit over the whole run, a hair above the sum of its debits."""
+    plan = learner.plan
+    if plan.mechanism == "privunit":
+        total = plan.client_rounds * learner.node_cost(1).epsilon
+        return {"budget_epsilon": round_up(total, digits=9)}
+    return {"budget_epsilon": round_up(plan.epsilon, digits=9), "budget_delta": plan.delta}
+
+
+def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) -> Acknowledgement:
+    """One node's part in one round; what stands in the way is acknowledged, not raised.
+
+    Not covered by the privacy budget, so kept out of what is acknowledged: errors that were found
+    while looking at the node's data. They are logged on the node and reported in fixed words.
+    """
+    fleet = read_run(config.plan)
+    if run != fleet.run:
+        return Acknowledgement(accepted=False, reason=f"this node serves run {fleet.run}.")
+    if not 1 <= round_number <= fleet.plan.n_rounds:
+        return Acknowledgement(accepted=False, reason=f"the plan has no round {round_number}.")
+    shuffler = ShufflerClient(config, fleet)
+    try:
+        return _report(config, fleet, shuffler, round_number=round_number, model=model)
+    except httpx.HTTPError as error:
+        return Acknowledgement(accepted=False, reason=f"no shuffler: {type(error).__name__}")
+    except TacitError as error:
+        _LOG.error("no report for round %d: %s", round_number, error)
+        return Acknowledgement(accepted=False, reason=NO_REPORT)
+    finally:
+        shuffler.close()
+
+
+def _report(
+    config: NodeConfig,
+    fleet: FleetRun,
+    shuffler: ShufflerClient,
+    *,
+    round_number: int,
+    model: bytes,
+) -> Acknowledgement:
+    # Ask first: a question that comes late must not spend anything.
+    if shuffler.open_round() != round_number:
+        return Acknowledgement(accepted=False, reason=f"round {round_number} is not open.")
+    learner = Learner(fleet.plan)
+    outbox = Outbox(config, fleet, learner)
+    try:
+        body = outbox.commit(round_number, lambda: learner.report(model, *load_series(config.data)))
+    finally:
+        outbox.close()
+    return shuffler.send(body, round_number=round_number)
+
+
+def load_series(path: Path) -> tuple[Floats, NDArray[np.str_]]:
+    """The node's own series (n, channels, length) and labels from an npz with X and y."""
+    try:
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+            X, y = np.asarray(arrays["X"], dtype=np.float64), arrays["y"].astype(np.str_)
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise TacitError(
+            f"cannot read series from {path} ({error}); it must be an npz file with X and y."
+        ) from error
+    if X.ndim == 2:
+        X = X[:, None, :]
+    if X.ndim != 3 or len(X) != len(y) or not len(X) or not np.all(np.isfinite(X)):
+        raise TacitError(
+            f"{path} must hold finite series X of shape (n, channels, length) and n labels y, "
+            f"got {X.shape} and {y.shape}."
+        )
+    return X, y

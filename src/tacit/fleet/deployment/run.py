@@ -1,0 +1,248 @@
+"""Run the parts of a fleet: our two services and Flower's SuperNodes.
+
+Flower is started through its own commands, offline (no telemetry, no update check, no dependency
+installation), with TLS and node authentication always on; there is no switch to turn them off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tacit.errors import TacitError
+from tacit.fleet.deployment.config import (
+    AnalyserConfig,
+    FleetRun,
+    NodeConfig,
+    ServerConfig,
+    ShufflerConfig,
+    read_config,
+    read_run,
+)
+from tacit.fleet.deployment.keys import trust_only, write_atomic
+from tacit.system.locks import locked
+
+if TYPE_CHECKING:
+    from tacit.fleet.deployment.analyser import Analyser
+
+_STOP_SECONDS = 10.0
+_POLL_SECONDS = 0.3
+_RESTART_SECONDS = 1.0
+_LARGEST_BATCH = 2**32  # only the pinned shuffler can send one at all
+
+
+def run_shuffler(path: Path) -> None:
+    """Serve one shuffler until a signal stops it."""
+    from tacit.fleet.deployment.http import serve, shuffler_servers
+    from tacit.fleet.deployment.seal import sealed_size
+    from tacit.fleet.deployment.shuffler import Shuffler
+    from tacit.fleet.learning.learner import Learner
+
+    config = read_config(path, ShufflerConfig)
+    fleet = read_run(config.plan)
+    learner = Learner(fleet.plan)
+    with _only_one(config.state, "shuffler"):
+        shuffler = Shuffler(
+            run=fleet.run,
+            secret=read_bytes(config.registration_secret),
+            nodes=read_bytes(config.nodes).decode().split(),
+            sealed_bytes=sealed_size(learner.message_bytes),
+            messages_per_node=learner.messages_per_node,
+            n_min=fleet.plan.n_min,
+            round_seconds=fleet.round_seconds,
+            folder=config.state,
+        )
+        serve(shuffler_servers(config, shuffler))
+
+
+def run_analyser(path: Path) -> None:
+    """Serve one analyser until a signal stops it; first finishes what a crash left."""
+    from tacit.fleet.deployment.http import analyser_servers, serve
+
+    config = read_config(path, AnalyserConfig)
+    fleet = read_run(config.plan)
+    with _only_one(config.state, "analyser"):
+        analyser = open_analyser(config, fleet)
+        try:
+            serve(analyser_servers(config, analyser, max_bytes=_LARGEST_BATCH))
+        finally:
+            analyser.close()
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path, what: str) -> Iterator[None]:
+    """Two services over one folder would forward a round twice, or forget what was spent."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / "lock", timeout_seconds=_STOP_SECONDS))
+        except TimeoutError as error:
+            raise TacitError(f"another {what} uses {folder}; stop it first.") from error
+        yield
+
+
+def open_analyser(config: AnalyserConfig, fleet: FleetRun) -> Analyser:
+    """The analyser of a run over its folder; first finishes what a crash left."""
+    from tacit.fleet.deployment.analyser import Analyser
+    from tacit.fleet.learning.learner import Learner
+
+    return Analyser(
+        run=fleet.run,
+        rounds=fleet.plan.n_rounds,
+        n_min=fleet.plan.n_min,
+        epsilon=fleet.plan.epsilon,
+        delta=fleet.plan.delta,
+        private_key=read_bytes(config.sealing_key),
+        rule=Learner(fleet.plan),
+        folder=config.state,
+    )
+
+
+def run_node(path: Path) -> NoReturn:
+    """Keep Flower's SuperNode running for one node; what it runs is pinned to the installation."""
+    config = read_config(path, NodeConfig)
+    read_run(config.plan)
+    for needed in (config.data, config.identity, config.token_key):
+        read_bytes(needed)
+    for certificate in (config.server_certificate, config.shuffler_certificate):
+        trust_only(certificate)
+    arguments, environment = _supernode(path, config)
+    stop_on_sigterm()
+    while True:
+        process = subprocess.Popen(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,  # Flower logs there; our standard output is for JSON
+            start_new_session=True,
+        )
+        try:
+            write_atomic(config.state / "supernode.pid", str(process.pid).encode())
+            process.wait()
+        finally:
+            stop(process, group=True)
+        # A SuperNode gives up when the SuperLink does not know its key yet; it will.
+        time.sleep(_RESTART_SECONDS)
+
+
+def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:
+    from tacit.fleet.deployment.flower.allowed_commands import write_node_commands
+
+    home = (config.state / "flower").resolve()
+    environment = flower_environment(home, commands=write_node_commands)
+    arguments = [
+        *("flower-supernode", "--superlink", config.server),
+        *("--root-certificates", str(config.server_certificate.resolve())),
+        *("--auth-supernode-private-key", str(config.identity.resolve())),
+        *("--host", "127.0.0.1", "--port", str(config.runtime_port)),
+        *("--node-config", f'tacit-config="{path.resolve()}"'),
+    ]
+    return arguments, environment
+
+
+def stop_on_sigterm() -> None:
+    """Leave through the `finally` clauses, so that no child outlives its parent."""
+
+    def leave(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[str, Any]:
+    """The analyser's public status."""
+    tls = trust_only(config.analyser_certificate)
+    return _get_json(config.analyser_url, tls, "analyser", wait_seconds)
+
+
+def shuffler_status(config: ServerConfig) -> dict[str, Any]:
+    """The shuffler's public status: the open round and how many reported."""
+    return _get_json(config.shuffler_url, trust_only(config.shuffler_certificate), "shuffler", 0.0)
+
+
+def flower_environment(
+    home: Path, *, commands: Callable[[Path], None] | None = None
+) -> dict[str, str]:
+    """The environment in which Flower's commands run: found, quiet, and at home in `home`.
+
+    What `commands` writes into a folder is found before Flower's commands of the same names.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    if shutil.which("flower-superlink", path=path) is None:
+        raise TacitError("a fleet needs Flower; install it with 'pip install tacit-ts[fleet]'.")
+    if commands is not None:
+        commands(home / "bin")
+        path = f"{home / 'bin'}{os.pathsep}{path}"
+        _check_found_first(home / "bin", path)
+    return {
+        **os.environ,
+        "PATH": path,
+        "FLWR_HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+        # Two further ports of the SuperLink's, with nobody in front of them.
+        "FLWR_INTERNAL_GRPC_CONTROL_API": "0",
+        "FLWR_INTERNAL_GRPC_FLEET_API": "0",
+        # The nodes' tasks are small; a thread pool each would only compete for the cores.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def _check_found_first(folder: Path, path: str) -> None:
+    """Start nothing where the search would go past our commands and on to Flower's own."""
+    for command in sorted(folder.iterdir()):
+        if shutil.which(command.name, path=path) != str(command):
+            raise TacitError(
+                f"{command} cannot be run; keep the state in a folder without {os.pathsep!r} in "
+                "its name, on a drive that allows programs."
+            )
+
+
+def stop(process: subprocess.Popen[Any], *, group: bool = False) -> None:
+    """Ask a process to end, and end it if it does not; with `group`, all that it started too."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+    if group:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file's content, or one sentence about why not."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TacitError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def _get_json(url: str, tls: ssl.SSLContext, who: str, wait_seconds: float) -> dict[str, Any]:
+    import httpx
+
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            response = httpx.get(f"{url}/v1/status", verify=tls, timeout=10.0, trust_env=False)
+            answer: dict[str, Any] = response.raise_for_status().json()
+            return answer
+        except (httpx.HTTPError, ValueError) as error:
+            if time.monotonic() > deadline:
+                raise TacitError(
+                    f"the {who} at {url} does not answer ({type(error).__name__}); start it with "
+                    f"'tacit fleet {who} CONFIG'."
+                ) from error
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,334 @@
+"""Set up a fleet: keys, certificates, the plan, and a folder for every service and node.
+
+`tacit fleet init` calls `set_up`. Each folder under the target holds all that one machine needs
+and nothing that another one may not see: move `shuffler/`, `analyser/`, `server/` and every folder
+in `nodes/` to its machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.errors import TacitError, check_at_least
+from tacit.fleet.deployment.config import FleetRun, own_host
+from tacit.fleet.deployment.flower.bundle import write_app
+from tacit.fleet.deployment.keys import Pair, node_identity, self_signed, write_atomic, write_secret
+from tacit.fleet.deployment.seal import new_key
+from tacit.fleet.deployment.tokens import new_secret, node_key
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings, make_plan
+from tacit.fleet.reports.cost import composed_epsilon
+
+if TYPE_CHECKING:
+    from tacit.data import Dataset
+
+_STEP = 1e-6
+_LOCAL = ("localhost", "127.0.0.1")
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """Where each service will be reached; ports count up from `port`."""
+
+    server: str = "127.0.0.1"
+    shuffler: str = "127.0.0.1"
+    analyser: str = "127.0.0.1"
+    listen: str = "127.0.0.1"
+    port: int = 9440
+
+    @property
+    def shuffler_url(self) -> str:
+        """Where nodes send their reports."""
+        return f"https://{self.shuffler}:{self.port + 1}"
+
+    @property
+    def ingest_url(self) -> str:
+        """Where the shuffler, and nobody else, delivers batches."""
+        return f"https://{self.analyser}:{self.port + 2}"
+
+    @property
+    def public_url(self) -> str:
+        """Where the analyser publishes model and status."""
+        return f"https://{self.analyser}:{self.port + 3}"
+
+    def certificates(self, run: str) -> Certificates:
+        """A new certificate per service, for the names under which it is reached."""
+        # The server's own processes come to the address on which it listens.
+        server = _names(self.server, own_host(self.listen))
+        return Certificates(
+            server=self_signed(f"server of {run}", hosts=server),
+            shuffler=self_signed(f"shuffler of {run}", hosts=_names(self.shuffler)),
+            analyser=self_signed(f"analyser of {run}", hosts=_names(self.analyser)),
+        )
+
+    def runtime_port(self, node: int) -> int:
+        """A local port for the node's own Flower processes."""
+        return self.port + 10 + node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """Each service's certificate and key; who talks to it gets a copy of the certificate."""
+
+    server: Pair
+    shuffler: Pair
+    analyser: Pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the operator asks for; the plan adds keys, the run's name and the local epsilon."""
+
+    n_nodes: int
+    rounds: int
+    epsilon: float
+    delta: float
+    n_min: int
+    mechanism: str = "privunit"
+    round_seconds: float = 60.0
+    n_kernels: int = 256
+
+
+def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: int) -> FleetRun:
+    """Write a whole fleet into `folder`, which must be new or empty; returns its run."""
+    _check(folder, wishes, hosts)
+    private, public = new_key()
+    fleet = new_run(data, wishes, public_key=public)
+    names = [f"node-{i + 1}" for i in range(wishes.n_nodes)]
+    # All that can be refused comes before the first file: a corrected try needs an empty folder.
+    parts = _split(data, wishes.n_nodes, seed=seed)
+    tls = hosts.certificates(fleet.run)
+    _write_plan(folder, fleet)
+    secret = new_secret()
+    _write_shuffler(folder / "shuffler", fleet, tls, hosts, names=names, secret=secret)
+    pinned = (folder / "shuffler" / "client.crt").read_bytes()
+    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, pinned=pinned)
+    _write_server(folder / "server", fleet, tls, hosts)
+    for i, name in enumerate(names):
+        key = node_key(secret, run=fleet.run, node=name)
+        public_identity = _write_node(
+            folder / "nodes" / name, fleet, tls, hosts, name=name, index=i, token_key=key
+        )
+        write_atomic(folder / "server" / "node_keys" / f"{name}.pub", public_identity)
+        _write_series(folder / "nodes" / name / "data.npz", data, parts == i)
+    return fleet
+
+
+def new_run(data: Dataset, wishes: Wishes, *, public_key: bytes) -> FleetRun:
+    """A run that keeps `wishes.epsilon` even if only `n_min` nodes report in every round."""
+    plan = make_plan(
+        classes=tuple(str(label) for label in data.classes),
+        n_channels=int(data.X_train.shape[1]),
+        length=int(data.X_train.shape[2]),
+        mechanism=wishes.mechanism,
+        n_clients=wishes.n_nodes,
+        epsilon=wishes.epsilon,
+        delta=wishes.delta,
+        n_rounds=wishes.rounds,
+        n_min=wishes.n_min,
+        n_kernels=wishes.n_kernels,
+    )
+    return FleetRun(
+        run=secrets.token_hex(8),
+        round_seconds=wishes.round_seconds,
+        analyser_key=public_key.hex(),
+        plan=_with_short_epsilon(plan),
+    )
+
+
+def _with_short_epsilon(plan: FleetPlan) -> FleetPlan:
+    """Cut the local epsilon to six decimals, so that rounding cannot carry a sum past a budget.
+
+    Where shuffling gains too little to be claimed, it is an equal share of the total instead.
+    """
+    if not isinstance(plan.settings, PrivUnitSettings):
+        return plan
+    share, rounds = plan.epsilon / plan.client_rounds, [plan.n_min] * plan.client_rounds
+    cut = _cut(max(plan.settings.local_epsilon, share))
+    total, _ = composed_epsilon(rounds, local_epsilon=cut, delta=plan.delta)
+    local_epsilon = cut if total <= plan.epsilon else _cut(share)
+    return dataclasses.replace(plan, settings=PrivUnitSettings(local_epsilon=local_epsilon))
+
+
+def _cut(epsilon: float) -> float:
+    return round(math.floor(epsilon * (1.0 - 1e-9) / _STEP) * _STEP, 6)
+
+
+def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
+    check_at_least(wishes.n_nodes, 2, name="nodes")
+    check_at_least(wishes.rounds, 1, name="rounds")
+    if not 2 <= wishes.n_min <= wishes.n_nodes:
+        raise TacitError(
+            f"n_min must lie between 2 and the {wishes.n_nodes} nodes, got {wishes.n_min}."
+        )
+    if not 1024 <= hosts.port <= 65000 - wishes.n_nodes:
+        raise TacitError(f"the first port must lie in 1024..{65000 - wishes.n_nodes}.")
+    for host in (hosts.server, hosts.shuffler, hosts.analyser, hosts.listen):
+        if not _HOST.fullmatch(host):
+            raise TacitError(f"a host is a name or an IPv4 address, got {host!r}.")
+    if folder.exists() and any(folder.iterdir()):
+        raise TacitError(
+            f"{folder} is not empty; choose a new folder, because keys are never overwritten."
+        )
+
+
+def _write_shuffler(
+    folder: Path,
+    fleet: FleetRun,
+    tls: Certificates,
+    hosts: Hosts,
+    *,
+    names: list[str],
+    secret: bytes,
+) -> None:
+    tls.shuffler.write(folder, "tls")
+    self_signed(f"shuffler of {fleet.run}").write(folder, "client")
+    write_atomic(folder / "analyser.crt", tls.analyser.certificate)
+    write_secret(folder / "registration.key", secret)
+    write_atomic(folder / "nodes.txt", "".join(f"{name}\n" for name in names).encode())
+    _write_plan(folder, fleet)
+    _write_toml(
+        folder / "shuffler.toml",
+        {
+            "plan": "plan.toml",
+            "host": hosts.listen,
+            "port": hosts.port + 1,
+            "certificate": "tls.crt",
+            "private_key": "tls.key",
+            "client_certificate": "client.crt",
+            "client_key": "client.key",
+            "analyser_url": hosts.ingest_url,
+            "analyser_certificate": "analyser.crt",
+            "registration_secret": "registration.key",
+            "nodes": "nodes.txt",
+            "state": "state",
+        },
+    )
+
+
+def _write_analyser(
+    folder: Path,
+    fleet: FleetRun,
+    tls: Certificates,
+    hosts: Hosts,
+    *,
+    sealing_key: bytes,
+    pinned: bytes,
+) -> None:
+    tls.analyser.write(folder, "tls")
+    write_secret(folder / "sealing.key", sealing_key)
+    write_atomic(folder / "shuffler.crt", pinned)
+    _write_plan(folder, fleet)
+    _write_toml(
+        folder / "analyser.toml",
+        {
+            "plan": "plan.toml",
+            "host": hosts.listen,
+            "ingest_port": hosts.port + 2,
+            "public_port": hosts.port + 3,
+            "certificate": "tls.crt",
+            "private_key": "tls.key",
+            "shuffler_certificate": "shuffler.crt",
+            "sealing_key": "sealing.key",
+            "state": "state",
+        },
+    )
+
+
+def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts) -> None:
+    tls.server.write(folder, "tls")
+    write_atomic(folder / "analyser.crt", tls.analyser.certificate)
+    write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
+    write_app(folder / "app")
+    _write_plan(folder, fleet)
+    _write_toml(
+        folder / "server.toml",
+        {
+            "plan": "plan.toml",
+            "host": hosts.listen,
+            "port": hosts.port,
+            "certificate": "tls.crt",
+            "private_key": "tls.key",
+            "node_keys": "node_keys",
+            "app": "app",
+            "state": "state",
+            "analyser_url": hosts.public_url,
+            "analyser_certificate": "analyser.crt",
+            "shuffler_url": hosts.shuffler_url,
+            "shuffler_certificate": "shuffler.crt",
+        },
+    )
+
+
+def _write_node(
+    folder: Path,
+    fleet: FleetRun,
+    tls: Certificates,
+    hosts: Hosts,
+    *,
+    name: str,
+    index: int,
+    token_key: bytes,
+) -> bytes:
+    private, public = node_identity()
+    write_secret(folder / "identity", private)
+    write_secret(folder / "token.key", token_key)
+    write_atomic(folder / "server.crt", tls.server.certificate)
+    write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
+    _write_plan(folder, fleet)
+    _write_toml(
+        folder / "node.toml",
+        {
+            "plan": "plan.toml",
+            "name": name,
+            "data": "data.npz",
+            "server": f"{hosts.server}:{hosts.port}",
+            "server_certificate": "server.crt",
+            "shuffler_url": hosts.shuffler_url,
+            "shuffler_certificate": "shuffler.crt",
+            "identity": "identity",
+            "token_key": "token.key",
+            "state": "state",
+            "runtime_port": hosts.runtime_port(index),
+        },
+    )
+    return public
+
+
+def _names(*hosts: str) -> tuple[str, ...]:
+    """The names in a certificate; this machine goes by two, of which either may be used."""
+    names = (name for host in hosts for name in (_LOCAL if host in _LOCAL else (host,)))
+    return tuple(dict.fromkeys(names))
+
+
+def _write_plan(folder: Path, fleet: FleetRun) -> None:
+    _write_toml(folder / "plan.toml", fleet.to_plain())
+
+
+def _split(data: Dataset, n_nodes: int, *, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    from tacit.data import split_clients
+
+    rng = np.random.default_rng(seed)
+    return np.asarray(split_clients(data.y_train, n_clients=n_nodes, how="iid", rng=rng))
+
+
+def _write_series(path: Path, data: Dataset, mine: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    from io import BytesIO
+
+    out = BytesIO()
+    np.savez_compressed(out, X=data.X_train[mine], y=np.asarray(data.y_train[mine], dtype=np.str_))
+    write_secret(path, out.getvalue())
+
+
+def _write_toml(path: Path, values: dict[str, Any]) -> None:
+    import tomli_w
+
+    write_atomic(path, tomli_w.dumps(values).encode())

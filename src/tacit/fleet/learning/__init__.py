@@ -1,0 +1,1 @@
+"""What clients compute before noise, and how the model moves after it."""

@@ -1,0 +1,227 @@
+"""What a client computes before anything is randomized: the direction of its local update.
+
+The model is a linear head on the public features. Softmax scores do not change when the same
+vector is added to every class, so weights live in the space of class contrasts: K - 1 rows, not
+K, which spares a share of the noise. NumPy only: clients carry this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.features.feature_map import FeatureMap, public_features
+from tacit.fleet.plan import FleetPlan, Training
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_BATCH = 128  # clients whose directions are computed together
+
+
+@dataclass(frozen=True, slots=True)
+class HeadModel:
+    """The server's state after `round_number` rounds; all of it is public.
+
+    `weights` is what clients train from, `average` the mean of the last iterates, which predicts.
+    """
+
+    weights: Floats
+    velocity: Floats
+    average: Floats
+    n_averaged: int
+    round_number: int
+
+
+def initial_model(plan: FleetPlan) -> HeadModel:
+    """The zero head: a public start that favours no class."""
+    zero = np.zeros((len(plan.classes) - 1, plan.n_features))
+    return HeadModel(zero, zero, zero, 0, 0)
+
+
+def feature_map(plan: FleetPlan) -> FeatureMap:
+    """The public features that the plan names."""
+    return public_features(
+        n_channels=plan.n_channels,
+        length=plan.length,
+        n_kernels=plan.n_kernels,
+        seed=plan.feature_seed,
+    )
+
+
+@lru_cache(maxsize=32)
+def contrasts(n_classes: int) -> Floats:
+    """Orthonormal rows (K - 1, K) that are orthogonal to the constant vector."""
+    rows = np.tril(np.ones((n_classes - 1, n_classes)))
+    rows[np.arange(n_classes - 1), np.arange(1, n_classes)] = -np.arange(1, n_classes)
+    unit: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit.flags.writeable = False
+    return unit
+
+
+def class_scores(rows: Floats, weights: Floats) -> Floats:
+    """Scores (n, K) of feature rows; softmax of them are the class probabilities."""
+    scores: Floats = rows @ weights.T @ contrasts(len(weights) + 1)
+    return scores
+
+
+def label_indices(y: Sequence[str] | NDArray[np.str_], classes: tuple[str, ...]) -> Integers:
+    """Position of every label in `classes`, or a refusal that names the first unknown one."""
+    position = {label: index for index, label in enumerate(classes)}
+    unknown = next((str(label) for label in y if str(label) not in position), None)
+    if unknown is not None:
+        raise TacitError(f"label {unknown!r} is not one of the plan's classes {list(classes)}.")
+    return np.fromiter((position[str(label)] for label in y), dtype=np.int64, count=len(y))
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGroup:
+    """Clients of about equal size, padded with zero rows, which have no gradient."""
+
+    clients: Integers
+    rows: Floats  # (clients, series, features)
+    truth: Floats  # (clients, series, classes), zero where padded
+    sizes: Floats  # (clients, 1, 1)
+    products: Floats  # (clients, series, series), inner products of the rows
+    solver: Floats  # (clients, series, series), (products / size + ridge I)^-1
+    ridge: float
+
+
+def group_clients(
+    rows: Floats,
+    labels: Integers,
+    client: Integers,
+    *,
+    n_clients: int,
+    n_classes: int,
+    ridge: float = Training().local_ridge,
+) -> list[ClientGroup]:
+    """Batch the clients for one matrix product per group; every client must hold a series."""
+    sizes = np.bincount(client, minlength=n_clients)
+    if np.any(sizes == 0):
+        raise TacitError(
+            f"client {int(np.argmin(sizes))} holds no series; give every client at least one."
+        )
+    # Rounding sizes up to quarter octaves wastes at most a fifth on padding.
+    padded = np.ceil(2.0 ** (np.ceil(np.log2(sizes) * 4) / 4)).astype(np.int64)
+    order = np.argsort(client, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    groups = []
+    for members in _alike(padded):
+        width = padded[members[0]]
+        places = starts[members, None] + np.arange(width)
+        held = np.arange(width) < sizes[members, None]
+        index = order[np.where(held, places, 0)]
+        own = np.where(held[..., None], rows[index], 0.0)
+        truth = np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0)
+        counts = sizes[members, None, None].astype(np.float64)
+        products = own @ own.transpose(0, 2, 1)
+        solver = np.linalg.inv(products / counts + ridge * np.eye(width))
+        groups.append(ClientGroup(members, own, truth, counts, products, solver, ridge))
+    return groups
+
+
+def _alike(padded: Integers) -> list[Integers]:
+    """Clients of one padded size, in batches that one core takes at a time."""
+    same = [np.flatnonzero(padded == width) for width in np.unique(padded)]
+    return [part for group in same for part in np.array_split(group, -(-len(group) // _BATCH))]
+
+
+def _start_scores(weights: Floats, group: ClientGroup) -> Floats:
+    """Contrast scores of every client's series; one product, not one per client."""
+    flat = group.rows.reshape(-1, weights.shape[1]) @ weights.T
+    return flat.reshape(*group.rows.shape[:2], len(weights))
+
+
+def _errors(scores: Floats, truth: Floats) -> Floats:
+    """Class probabilities minus the truth, (clients, series, classes)."""
+    scores = scores - scores.max(axis=2, keepdims=True)
+    chances: Floats = np.exp(scores)
+    chances /= chances.sum(axis=2, keepdims=True)
+    return chances - truth
+
+
+def local_moves(weights: Floats, group: ClientGroup, *, n_steps: int, rate: float) -> Floats:
+    """How far every client's weights move in plain gradient steps, (clients, K - 1, features).
+
+    What FedAvg averages. Every step stays in the span of the client's rows, so the steps are
+    taken on its errors with the inner products of its rows, and only the end is carried back.
+    """
+    contrast = contrasts(len(weights) + 1)
+    start = _start_scores(weights, group)
+    per_series = rate / group.sizes
+    errors = np.zeros_like(start)
+    for _ in range(n_steps):
+        scores = (start - per_series * (group.products @ errors)) @ contrast
+        errors = errors + _errors(scores, group.truth) @ contrast.T
+    moves: Floats = (per_series * errors).transpose(0, 2, 1) @ group.rows
+    return moves
+
+
+def local_solutions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
+    """The update that would undo each client's errors, (clients, K - 1, features).
+
+    The ridge regression of a client's softmax errors on its rows, series of rare classes
+    weighted up. Against a plain gradient it asks for more in directions in which the client's
+    rows vary little, which isotropic noise would otherwise drown.
+    """
+    if group.ridge != training.local_ridge:
+        raise TacitError(
+            f"these clients were prepared for local_ridge = {group.ridge:g}, the plan says "
+            f"{training.local_ridge:g}; make the fleet with the plan's value."
+        )
+    contrast = contrasts(len(weights) + 1)
+    errors = _errors(_start_scores(weights, group) @ contrast, group.truth)
+    of_class = np.maximum(group.truth.sum(axis=1, keepdims=True), 1.0)
+    errors *= (group.truth / of_class).sum(axis=2, keepdims=True) ** training.balance
+    moves: Floats = (group.solver @ (errors @ contrast.T)).transpose(0, 2, 1) @ group.rows
+    return moves
+
+
+def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
+    """The direction of every client's local solution, (clients, dimension), of norm 1 or 0.
+
+    Its length is thrown away and only its direction kept, so that the sensitivity is 2 whatever
+    the data are.
+    """
+    moves = local_solutions(weights, group, training).reshape(len(group.clients), -1)
+    norms = np.linalg.norm(moves, axis=1, keepdims=True)
+    return np.divide(moves, norms, out=np.zeros_like(moves), where=norms > 1e-12)
+
+
+def client_direction(
+    model: HeadModel, X: Floats, y: Sequence[str] | NDArray[np.str_], plan: FleetPlan
+) -> Floats:
+    """One client's direction from its own series, as a deployed node computes it."""
+    if len(X) == 0 or len(X) != len(y):
+        raise TacitError(f"a client needs as many labels as series, got {len(X)} and {len(y)}.")
+    rows = feature_map(plan).transform(np.asarray(X, dtype=np.float64))
+    labels = label_indices(y, plan.classes)
+    alone = np.zeros(len(y), dtype=np.int64)
+    group = group_clients(
+        rows,
+        labels,
+        alone,
+        n_clients=1,
+        n_classes=len(plan.classes),
+        ridge=plan.training.local_ridge,
+    )[0]
+    direction: Floats = local_directions(model.weights, group, plan.training)[0]
+    return direction
+
+
+def server_step(model: HeadModel, mean_direction: Floats, plan: FleetPlan) -> HeadModel:
+    """Apply a round's mean: momentum and averaging are post-processing and cost no privacy."""
+    training = plan.training
+    velocity = training.momentum * model.velocity + mean_direction.reshape(model.weights.shape)
+    weights = model.weights - training.server_rate * velocity
+    done = model.round_number + 1
+    first = int(plan.n_rounds * (1.0 - training.averaged_share))
+    n_averaged = model.n_averaged + 1 if done > first else 1
+    average = weights if n_averaged == 1 else model.average + (weights - model.average) / n_averaged
+    return HeadModel(weights, velocity, average, n_averaged, done)

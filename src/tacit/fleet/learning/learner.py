@@ -1,0 +1,129 @@
+"""The learning rule of a plan as the services see it: bytes in, bytes out.
+
+The model travels as one flat vector of little-endian float64: weights, velocity, average, and two
+counters. Everything in it is the protected, public output. NumPy only: nodes carry this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.fleet.learning.clients import HeadModel, class_scores, feature_map, initial_model
+from tacit.fleet.plan import FleetPlan
+from tacit.fleet.reports import privunit, protocol
+from tacit.guarantee import DpGuarantee
+from tacit.noise import SYSTEM_NOISE, NoiseSource
+
+Floats = NDArray[np.float64]
+
+
+class Learner:
+    """What nodes and the analyser compute under one plan."""
+
+    def __init__(self, plan: FleetPlan) -> None:
+        self.plan = plan
+        self.message_bytes = protocol.message_bytes(plan)
+        self.messages_per_node = protocol.messages_per_client(plan)
+
+    def initial(self) -> bytes:
+        """The model before the first round."""
+        return model_to_bytes(initial_model(self.plan))
+
+    def report(
+        self,
+        model: bytes,
+        X: Floats,
+        y: Sequence[str] | NDArray[np.str_],
+        *,
+        source: NoiseSource = SYSTEM_NOISE,
+    ) -> list[bytes]:
+        """A node's randomized messages for one round.
+
+        Guarantee, Assumes, Composes, Not covered: see `protocol.local_report`.
+        """
+        head = model_from_bytes(model, self.plan)
+        return protocol.client_messages(head, X, y, self.plan, source=source)
+
+    def check(self, message: bytes) -> None:
+        """Refuse a message that the randomizer cannot have produced; shares look like anything."""
+        if self.plan.mechanism == "privunit":
+            privunit.decode(message, self.plan)
+
+    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+        """The next model from one round's messages, or a refusal to release the round."""
+        head = model_from_bytes(model, self.plan)
+        mean = protocol.collect(messages, self.plan)
+        return model_to_bytes(protocol.round_update(head, mean, self.plan))
+
+    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
+        """What protects a client that took part in rounds with these numbers of reports."""
+        if self.plan.mechanism == "privunit":
+            from tacit.fleet.reports.cost import fleet_guarantee
+
+            epsilon = privunit.settings_of(self.plan).local_epsilon
+            return fleet_guarantee(received, local_epsilon=epsilon, delta=self.plan.delta)
+        return protocol.guarantee_after(self.plan, received)
+
+    def node_cost(self, round_index: int) -> DpGuarantee:
+        """What one node debits for its report of the `round_index`-th round it takes part in.
+
+        `privunit`: its own local guarantee, which needs to trust nobody. `distributed`: what the
+        round adds to the guarantee of the sum over `n_min` nodes, since one report is shares.
+        """
+        if self.plan.mechanism == "privunit":
+            return DpGuarantee(
+                epsilon=privunit.settings_of(self.plan).local_epsilon,
+                model="local",
+                unit="client",
+                assumptions=(privunit.ASSUMPTIONS[-1],),
+            )
+        return self._added_cost(round_index)
+
+    def _added_cost(self, round_index: int) -> DpGuarantee:
+        before = self.spent([self.plan.n_min] * (round_index - 1))
+        after = self.spent([self.plan.n_min] * round_index)
+        assert after is not None, "one round or more has a cost"
+        return DpGuarantee(
+            epsilon=after.epsilon - (before.epsilon if before else 0.0),
+            delta=after.delta - (before.delta if before else 0.0),
+            model=after.model,
+            unit="client",
+            assumptions=after.assumptions,
+            not_covered=after.not_covered,
+        )
+
+    def predict(self, model: bytes, X: Floats) -> NDArray[Any]:
+        """Labels of series from the average of the last iterates."""
+        head = model_from_bytes(model, self.plan)
+        rows = feature_map(self.plan).transform(np.asarray(X, dtype=np.float64))
+        best = class_scores(rows, head.average).argmax(axis=1)
+        labels: NDArray[Any] = np.asarray(self.plan.classes)[best]
+        return labels
+
+
+def model_to_bytes(model: HeadModel) -> bytes:
+    """The model as one flat vector."""
+    counters = np.array([model.n_averaged, model.round_number], dtype=np.float64)
+    parts = [model.weights.ravel(), model.velocity.ravel(), model.average.ravel(), counters]
+    return bytes(np.concatenate(parts).astype("<f8").tobytes())
+
+
+def model_from_bytes(content: bytes, plan: FleetPlan) -> HeadModel:
+    """Read a model back; refuse one of another size, or with values that are no numbers."""
+    shape = (len(plan.classes) - 1, plan.n_features)
+    size = shape[0] * shape[1]
+    if len(content) != 8 * (3 * size + 2):
+        raise TacitError(
+            f"a model of this plan has {8 * (3 * size + 2)} bytes, got {len(content)}; "
+            "the server and this node must share one plan."
+        )
+    flat = np.frombuffer(content, dtype="<f8").astype(np.float64)
+    if not np.all(np.isfinite(flat)):
+        raise TacitError("the model holds values that are not finite; it is not used.")
+    weights, velocity, average = flat[: 3 * size].reshape(3, *shape)
+    return HeadModel(weights, velocity, average, int(flat[-2]), int(flat[-1]))

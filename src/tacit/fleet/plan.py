@@ -1,0 +1,261 @@
+"""The public plan of a fleet run: what every client and the analyser must agree on.
+
+A plan holds only plain values, survives a JSON round trip, and fixes everything that decides
+privacy before the first report leaves. Values that affect only utility (`Training`) are kept
+apart from those that decide the guarantee.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.features.feature_map import FEATURE_VERSION, PUBLIC_SEED
+
+Mechanism = Literal["privunit", "distributed"]
+MECHANISMS = ("privunit", "distributed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
+
+    `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
+    lifted: 0 counts series alike, 1 counts classes alike.
+    """
+
+    local_ridge: float = 0.1
+    balance: float = 0.5
+    server_rate: float = 1.0
+    momentum: float = 0.0
+    averaged_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.local_ridge, name="local_ridge")
+        check_epsilon(self.server_rate, name="server_rate")
+        if not 0.0 <= self.balance <= 1.0:
+            raise TacitError(f"balance must lie in [0, 1], got {self.balance!r}.")
+        if not 0.0 <= self.momentum < 1.0:
+            raise TacitError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
+        if not 0.0 < self.averaged_share <= 1.0:
+            raise TacitError(f"averaged_share must lie in (0, 1], got {self.averaged_share!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivUnitSettings:
+    """`local_epsilon` is what every report spends."""
+
+    local_epsilon: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.local_epsilon, name="local_epsilon")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributedSettings:
+    """Quantisation, noise share and secret sharing of one client's report.
+
+    `clip_units` bounds the L2 norm of the integer vector, `local_sigma` is the discrete Gaussian
+    that every client adds, sums live modulo 2**`modulus_bits`, and each block of `block_length`
+    coordinates is split into `n_shares` messages, `security_bits` bits from perfect.
+    """
+
+    clip_units: int
+    local_sigma: float
+    modulus_bits: int
+    block_length: int
+    n_shares: int
+    security_bits: int
+
+    def __post_init__(self) -> None:
+        for name in ("clip_units", "modulus_bits", "block_length", "n_shares", "security_bits"):
+            check_at_least(getattr(self, name), 1, name=name)
+        check_epsilon(self.local_sigma, name="local_sigma")
+        if self.modulus_bits > 32:
+            raise TacitError(
+                f"modulus_bits must be at most 32, got {self.modulus_bits}; quantise coarser."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlan:
+    """One run. A round is released only with at least `n_min` reports.
+
+    `client_rounds` is how many of the `n_rounds` rounds any one client takes part in: the number
+    that composes for it. `epsilon` and `delta` are the client-level totals promised for the run.
+    """
+
+    classes: tuple[str, ...]
+    n_channels: int
+    length: int
+    n_rounds: int
+    client_rounds: int
+    n_min: int
+    epsilon: float
+    delta: float
+    settings: PrivUnitSettings | DistributedSettings
+    training: Training = Training()
+    n_kernels: int = 256
+    feature_seed: int = PUBLIC_SEED
+    feature_version: int = FEATURE_VERSION
+
+    def __post_init__(self) -> None:
+        check_at_least(len(self.classes), 2, name="the number of classes")
+        for name in ("n_channels", "length", "n_rounds", "client_rounds", "n_min", "n_kernels"):
+            check_at_least(getattr(self, name), 1, name=name)
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.feature_version != FEATURE_VERSION:
+            raise TacitError(
+                f"this plan is for version {self.feature_version} of the public features and this "
+                f"is version {FEATURE_VERSION}; make a new plan and train again."
+            )
+        if self.client_rounds > self.n_rounds:
+            raise TacitError(
+                f"a client cannot take part in {self.client_rounds} of {self.n_rounds} rounds."
+            )
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Which randomizer the settings belong to."""
+        return "privunit" if isinstance(self.settings, PrivUnitSettings) else "distributed"
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the public features, the constant included."""
+        from tacit.features.feature_map import public_features
+
+        return public_features(
+            n_channels=self.n_channels,
+            length=self.length,
+            n_kernels=self.n_kernels,
+            seed=self.feature_seed,
+        ).n_features
+
+    @property
+    def dimension(self) -> int:
+        """Length of one update: class contrasts times features."""
+        return (len(self.classes) - 1) * self.n_features
+
+    def with_training(self, training: Training) -> FleetPlan:
+        """The same guarantee with other utility settings."""
+        return replace(self, training=training)
+
+    def to_json(self) -> str:
+        """One JSON object with sorted keys; equal plans have equal text."""
+        plain = asdict(self)
+        plain["mechanism"] = self.mechanism
+        return json.dumps(plain, sort_keys=True, allow_nan=False)
+
+
+def plan_from_json(text: str) -> FleetPlan:
+    """Read back what `to_json` wrote; refuse anything else."""
+    try:
+        plain: dict[str, Any] = json.loads(text)
+        plain.setdefault("feature_version", 1)  # what plans did not say then
+        mechanism = plain.pop("mechanism")
+        kind = {"privunit": PrivUnitSettings, "distributed": DistributedSettings}[mechanism]
+        settings = kind(**plain.pop("settings"))
+        training = Training(**plain.pop("training"))
+        classes = tuple(str(label) for label in plain.pop("classes"))
+        return FleetPlan(classes=classes, settings=settings, training=training, **plain)
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise TacitError(f"not a fleet plan: {error!r}; write it with to_json.") from error
+
+
+def make_plan(
+    *,
+    classes: tuple[str, ...],
+    n_channels: int,
+    length: int,
+    mechanism: str,
+    n_clients: int,
+    epsilon: float = 8.0,
+    delta: float = 1e-5,
+    n_rounds: int = 40,
+    clients_per_round: int | None = None,
+    n_min: int | None = None,
+    n_kernels: int = 256,
+    training: Training | None = None,
+) -> FleetPlan:
+    """Calibrate a run so that its client-level total never passes (epsilon, delta).
+
+    The calibration counts on `n_min` reports a round, by default all that are asked; more
+    reports only strengthen it. With `clients_per_round` below `n_clients` the rounds go through
+    the clients in turn, so that each takes part in ceil(n_rounds * per_round / n_clients) rounds.
+    """
+    per_round = n_clients if clients_per_round is None else clients_per_round
+    check_at_least(n_clients, 2, name="n_clients")
+    check_at_least(per_round, 2, name="clients_per_round")
+    check_at_least(n_rounds, 1, name="n_rounds")
+    if per_round > n_clients:
+        raise TacitError(f"clients_per_round = {per_round} is above n_clients = {n_clients}.")
+    _check_delta_of(delta, n_clients)
+    least = per_round if n_min is None else check_at_least(n_min, 2, name="n_min")
+    if least > per_round:
+        raise TacitError(f"n_min = {least} is above the {per_round} clients asked per round.")
+    draft = FleetPlan(
+        classes=tuple(str(label) for label in classes),
+        n_channels=n_channels,
+        length=length,
+        n_rounds=n_rounds,
+        client_rounds=math.ceil(n_rounds * per_round / n_clients),
+        n_min=least,
+        epsilon=check_epsilon(epsilon),
+        delta=check_delta(delta),
+        settings=PrivUnitSettings(local_epsilon=1.0),
+        n_kernels=n_kernels,
+    )
+    return _calibrated(draft, mechanism, per_round, training)
+
+
+def _check_delta_of(delta: float, n_clients: int) -> None:
+    """Of all clients, not of `n_min`: that is how many reports a batch may really hold."""
+    if check_delta(delta) >= 1.0 / n_clients:
+        raise TacitError(
+            f"delta = {delta:g} is not below 1/{n_clients}, one over the number of clients: it "
+            "would allow publishing one client's data outright; choose a smaller delta."
+        )
+
+
+def _calibrated(
+    draft: FleetPlan, mechanism: str, n_most: int, training: Training | None
+) -> FleetPlan:
+    from tacit.fleet.reports import distributed, privunit
+
+    if mechanism == "privunit":
+        plan = replace(draft, settings=privunit.calibrate(draft))
+        noise = privunit.noise_norm(plan)
+    elif mechanism == "distributed":
+        plan = replace(draft, settings=distributed.calibrate(draft, n_most=n_most))
+        noise = distributed.noise_norm(plan)
+    else:
+        raise TacitError(f"unknown mechanism {mechanism!r}; use privunit or distributed.")
+    return plan.with_training(training or default_training(noise, n_rounds=plan.n_rounds))
+
+
+_LONG_RUN = 16  # rounds from which on the step is the fitted one
+
+
+def default_training(noise_norm: float, *, n_rounds: int) -> Training:
+    """Public defaults: the noisier a round's mean, the shorter the server's step.
+
+    `noise_norm` is the expected L2 norm of the noise on the mean of unit updates, a public
+    number. The rule was fitted on WISDM and HHAR, which are public, for 80 rounds and more. Unit
+    directions do not shrink near the optimum, so a run of few rounds takes shorter steps, or it
+    would end in the middle of a swing.
+    """
+    rate = min(60.0, 10.0 * max(noise_norm, 1e-3) ** -1.5)
+    return Training(server_rate=rate * min(1.0, n_rounds / _LONG_RUN))
+
+
+def default_rounds(*, mechanism: str, n_clients: int) -> int:
+    """Public default for full participation: shuffled reports of few clients want many rounds.
+
+    The less a report spends, the more a shuffle amplifies, and with few clients that outweighs
+    everything else. Chosen on WISDM and HHAR.
+    """
+    return 320 if mechanism == "privunit" and n_clients < 500 else 80

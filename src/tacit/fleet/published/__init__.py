@@ -1,0 +1,1 @@
+"""DP-TimeFL as the paper has it."""

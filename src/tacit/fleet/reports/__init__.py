@@ -1,0 +1,1 @@
+"""What a client reports in a round, per mechanism: noise, encoding, cost."""

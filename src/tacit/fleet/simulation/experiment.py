@@ -1,0 +1,285 @@
+"""One evaluation of a fleet on a data set: split, train, test, and the baselines beside it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data import Dataset, split_clients
+from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.fleet.estimator import DPTimeFLClassifier
+from tacit.fleet.learning.clients import (
+    HeadModel,
+    class_scores,
+    feature_map,
+    initial_model,
+    label_indices,
+)
+from tacit.fleet.simulation.linking import sound_rate
+from tacit.fleet.simulation.simulator import Fleet, make_fleet
+from tacit.system.progress import Progress, silent
+
+Split = Literal["iid", "subject", "dirichlet"]
+Rows = NDArray[np.int64]
+_TEST_SHARE = 0.2  # the paper's Table II against Table III: 8400 of 10299 windows for training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTask:
+    """What to run; the same fields as the options of `tacit train timefl`."""
+
+    n_clients: int = 100
+    clients_per_round: int | None = None
+    epsilon: float = 8.0
+    delta: float = 1e-5
+    mode: Literal["sound", "published"] = "sound"
+    mechanism: Literal["privunit", "distributed"] = "privunit"
+    split: Split = "iid"
+    n_rounds: int | None = None
+    k: float = 0.5
+    seed: int = 0
+    baselines: bool = False
+    checkpoint: str | None = None
+    resume: bool = False
+    out: str | None = None
+    curves: bool = False
+
+    def __post_init__(self) -> None:
+        check_at_least(self.n_clients, 2, name="clients")
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.n_rounds is not None:
+            check_at_least(self.n_rounds, 1, name="rounds")
+        if self.clients_per_round is not None:
+            check_at_least(self.clients_per_round, 2, name="clients per round")
+        if not 0.0 < self.k < 1.0:
+            raise TacitError(f"k must lie strictly between 0 and 1, got {self.k!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Deal:
+    """Training and test series, and the client of every training series."""
+
+    X_train: NDArray[np.float64]
+    y_train: NDArray[np.str_]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[np.str_]
+    client: Rows
+    how: str
+
+
+def run_task(data: Dataset, task: FleetTask, *, progress: Progress = silent) -> dict[str, Any]:
+    """Train on the clients' series, test on series that no client holds, and report both.
+
+    Test labels are public evaluation data here; in a deployment nobody holds them.
+    """
+    start = time.perf_counter()
+    deal = deal_out(data, split=task.split, n_clients=task.n_clients, seed=task.seed)
+    classifier = DPTimeFLClassifier(
+        n_clients=task.n_clients,
+        clients_per_round=task.clients_per_round,
+        epsilon=task.epsilon,
+        delta=task.delta,
+        mode=task.mode,
+        mechanism=task.mechanism,
+        n_rounds=task.n_rounds,
+        k=task.k,
+        checkpoint=task.checkpoint,
+        resume=task.resume,
+        random_state=task.seed,
+        progress=progress,
+    )
+    classifier.fit(deal.X_train, deal.y_train, client=deal.client)
+    accuracy = float(np.mean(classifier.predict(deal.X_test) == deal.y_test))
+    result: dict[str, Any] = {
+        "accuracy": accuracy,
+        "guarantee": classifier.guarantee_,
+        "rounds": len(classifier.history_),
+        "data": data.name,
+        "mode": task.mode,
+        "mechanism": task.mechanism if task.mode == "sound" else "laplace",
+        "split": task.split,
+        "evaluated_on": deal.how,
+        "clients": task.n_clients,
+        "seed": task.seed,
+        "n_train": len(deal.y_train),
+        "n_test": len(deal.y_test),
+        "seconds": time.perf_counter() - start,
+    }
+    if task.out is not None:
+        classifier.save(task.out)
+        result["model"] = task.out
+    result |= _details(classifier, task)
+    if task.curves:
+        result |= _curves(classifier, deal, task)
+    if task.baselines:
+        result["baselines"] = _baselines(classifier, deal, task, progress)
+    return result
+
+
+def deal_out(data: Dataset, *, split: Split, n_clients: int, seed: int) -> _Deal:
+    """Split into training and test, and deal the training series to clients.
+
+    subject: persons in the test set hold no client; the published split if it is by person,
+    otherwise 30 % of the persons at random. iid and dirichlet: where the data set has persons,
+    all series are pooled and a stratified fifth is held out, so that every person is on both
+    sides; without persons the published split stands.
+    """
+    rng = np.random.default_rng([seed, 6])
+    y = np.concatenate([data.y_train, data.y_test])
+    n_train = len(data.y_train)
+    persons = None
+    if data.subject_train is not None and data.subject_test is not None:
+        persons = np.concatenate([data.subject_train, data.subject_test])
+    if split == "subject":
+        test, how = _held_out_persons(persons, n_train, rng)
+    elif persons is not None:
+        test, how = _stratified(y, rng), "a stratified fifth of all pooled series"
+    else:
+        test, how = np.arange(len(y)) >= n_train, "the published test split"
+    client = split_clients(
+        y[~test],
+        n_clients=n_clients,
+        how=split,
+        rng=rng,
+        subject=None if persons is None else persons[~test],
+    )
+    return _Deal(_chosen(data, ~test), y[~test], _chosen(data, test), y[test], client, how)
+
+
+def _chosen(data: Dataset, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Series of the pooled data set, of which no copy is made if they are one of its parts."""
+    n_train = len(data.y_train)
+    parts = [(data.X_train, rows[:n_train]), (data.X_test, rows[n_train:])]
+    taken = [X if np.all(wanted) else X[wanted] for X, wanted in parts if np.any(wanted)]
+    return taken[0] if len(taken) == 1 else np.concatenate(taken)
+
+
+def _held_out_persons(
+    persons: NDArray[Any] | None, n_train: int, rng: np.random.Generator
+) -> tuple[NDArray[np.bool_], str]:
+    if persons is None:
+        raise TacitError(
+            "a split by subject needs a person per series and this data set has none; "
+            "use --split iid or dirichlet."
+        )
+    published = np.arange(len(persons)) >= n_train
+    if not set(persons[:n_train]) & set(persons[n_train:]):
+        return published, "the published held-out persons"
+    names = np.unique(persons)
+    held_out = rng.choice(names, max(1, round(0.3 * len(names))), replace=False)
+    return np.isin(persons, held_out), f"{len(held_out)} of {len(names)} persons, held out"
+
+
+def _stratified(y: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:
+    test = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        test[rows[: max(1, round(_TEST_SHARE * len(rows)))]] = True
+    return test
+
+
+def _details(classifier: DPTimeFLClassifier, task: FleetTask) -> dict[str, Any]:
+    if task.mode == "published":
+        return {
+            "nominal_epsilon": task.epsilon,
+            "nominal_delta": classifier.history_[-1].delta if classifier.history_ else None,
+            "reidentification": classifier.reidentification_,
+            "stopped": classifier.run_.stopped,
+        }
+    settings = classifier.plan_.settings
+    return {
+        "dimension": classifier.plan_.dimension,
+        "local_epsilon": getattr(settings, "local_epsilon", None),
+        "reports_per_round": [record.n_reports for record in classifier.history_],
+        "epsilon_per_round": [record.epsilon_spent or None for record in classifier.history_],
+    }
+
+
+def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dict[str, Any]:
+    """What pictures need: accuracy after every round, and how well reports can be linked."""
+    truth = label_indices(deal.y_test, tuple(classifier.classes_))
+
+    def accuracy(scores: NDArray[np.float64]) -> float:
+        return float(np.mean(scores.argmax(axis=1) == truth))
+
+    if task.mode == "published":
+        run = classifier.run_
+        steps = [accuracy(run.scores(deal.X_test, weights)) for weights in run.trajectory]
+        deltas = [record.delta for record in classifier.history_]
+        return {"accuracy_per_round": steps, "nominal_delta_per_round": deltas}
+    rows = feature_map(classifier.plan_).transform(deal.X_test)
+    steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
+    linked = None
+    if task.mechanism == "privunit":
+        fleet = _fleet_of(classifier, deal)
+        start = initial_model(classifier.plan_)
+        directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
+        linked = sound_rate(directions, classifier.plan_)
+    return {"accuracy_per_round": steps, "reidentification": linked}
+
+
+def _fleet_of(classifier: DPTimeFLClassifier, deal: _Deal) -> Fleet:
+    plan = classifier.plan_
+    return make_fleet(
+        feature_map(plan).transform(deal.X_train),
+        label_indices(deal.y_train, plan.classes),
+        deal.client,
+        n_clients=int(deal.client.max()) + 1,
+        n_classes=len(plan.classes),
+    )
+
+
+def _baselines(
+    classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask, progress: Progress
+) -> dict[str, float]:
+    if task.mode == "published":
+        return _published_baselines(deal, task, tuple(classifier.classes_), progress)
+    return _sound_baselines(classifier, deal, progress)
+
+
+def _sound_baselines(
+    classifier: DPTimeFLClassifier, deal: _Deal, progress: Progress
+) -> dict[str, float]:
+    from tacit.fleet.simulation.baselines import train_central, train_fedavg
+
+    plan = classifier.plan_
+    fleet = _fleet_of(classifier, deal)
+    rows = feature_map(plan).transform(deal.X_test)
+    truth = label_indices(deal.y_test, plan.classes)
+
+    def accuracy(model: HeadModel) -> float:
+        return float(np.mean(class_scores(rows, model.average).argmax(axis=1) == truth))
+
+    return {
+        "fedavg": accuracy(train_fedavg(fleet, plan, progress=progress)),
+        "central_dp": accuracy(train_central(fleet, plan, progress=progress)[0]),
+    }
+
+
+def _published_baselines(
+    deal: _Deal, task: FleetTask, classes: tuple[str, ...], progress: Progress
+) -> dict[str, float]:
+    from tacit.fleet.published.training import Method, client_data, run_published, table_two
+
+    labels = label_indices(deal.y_train, classes)
+    truth = label_indices(deal.y_test, classes)
+    data = client_data(deal.X_train, labels, deal.client, n_clients=int(deal.client.max()) + 1)
+    methods: dict[str, Method] = {"fedavg": "fedavg", "central_dp": "cdpfl"}
+    found = {}
+    for name, method in methods.items():
+        config = table_two(
+            n_clients=len(data.rows), epsilon_0=task.epsilon, method=method, **_asked(task)
+        )
+        run = run_published(data, config, n_classes=len(classes), seed=task.seed, progress=progress)
+        found[name] = float(np.mean(run.scores(deal.X_test).argmax(axis=1) == truth))
+    return found
+
+
+def _asked(task: FleetTask) -> dict[str, int]:
+    asked = {"n_rounds": task.n_rounds, "clients_per_round": task.clients_per_round}
+    return {name: value for name, value in asked.items() if value is not None}

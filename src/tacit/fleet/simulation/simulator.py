@@ -1,0 +1,381 @@
+"""A whole fleet in one process: all clients of a round at once, the real randomizers, no network.
+
+Deterministic given the split and the schedule, except for the noise, which comes from the
+operating system; a test may pass a seeded source. What the simulator returns is what the deployed
+analyser would know, plus the honest count of what was spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.fleet.learning.clients import (
+    ClientGroup,
+    Floats,
+    HeadModel,
+    Integers,
+    group_clients,
+    local_directions,
+)
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
+from tacit.fleet.reports import distributed, privunit
+from tacit.fleet.reports.protocol import (
+    RoundNotReleased,
+    RoundSum,
+    check_enough,
+    guarantee_after,
+    round_update,
+)
+from tacit.fleet.simulation.checkpoint import (
+    Checkpoint,
+    Schedule,
+    deal_digest,
+    fresh,
+    resume_checkpoint,
+    save_checkpoint,
+)
+from tacit.guarantee import DpGuarantee, show_up
+from tacit.mechanisms import second_moment
+from tacit.noise import SYSTEM_NOISE, NoiseSource
+from tacit.system.progress import Progress, silent
+from tacit.system.threads import on_all_cores
+
+_PIECE = 100  # reports that are drawn at a time: what a cache holds
+_ACCOUNTED_ROUNDS = 8  # how often a run is accounted on its way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRecord:
+    """One round as the public sees it. `epsilon_spent` bounds the total from above."""
+
+    round_number: int
+    n_reports: int
+    released: bool
+    epsilon_spent: float
+    mean_norm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRun:
+    """The trained model with its guarantee; `client_epsilon` is what each client spent.
+
+    `averages` are the weights that would have predicted after each round of this process; the
+    models of all rounds are public.
+    """
+
+    model: HeadModel
+    plan: FleetPlan
+    guarantee: DpGuarantee
+    history: tuple[RoundRecord, ...]
+    client_epsilon: Floats
+    averages: tuple[Floats, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Clients with their feature rows, ready for rounds; nothing here leaves a client.
+
+    `deal` is the digest of which series belong to which client, for a resumption to compare.
+    """
+
+    groups: tuple[ClientGroup, ...]
+    n_clients: int
+    deal: str
+
+    def directions(self, members: Integers, model: HeadModel, plan: FleetPlan) -> Floats:
+        """The directions of these clients, in their order."""
+        wanted = np.full(self.n_clients, -1, dtype=np.int64)
+        wanted[members] = np.arange(len(members))
+        out = np.empty((len(members), plan.dimension))
+
+        def fill(group: ClientGroup) -> None:
+            chosen = wanted[group.clients] >= 0
+            if np.any(chosen):
+                part = group if np.all(chosen) else _subset(group, chosen)
+                out[wanted[part.clients]] = local_directions(model.weights, part, plan.training)
+
+        on_all_cores(fill, self.groups)
+        return out
+
+
+def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
+    return ClientGroup(
+        group.clients[chosen],
+        group.rows[chosen],
+        group.truth[chosen],
+        group.sizes[chosen],
+        group.products[chosen],
+        group.solver[chosen],
+        group.ridge,
+    )
+
+
+def make_fleet(
+    rows: Floats,
+    labels: Integers,
+    client: Integers,
+    *,
+    n_clients: int,
+    n_classes: int,
+    ridge: float = Training().local_ridge,
+) -> Fleet:
+    """Deal feature rows to clients 0..n_clients-1; `ridge` is the plan's `local_ridge`."""
+    groups = group_clients(
+        rows, labels, client, n_clients=n_clients, n_classes=n_classes, ridge=ridge
+    )
+    deal = deal_digest(client, n_clients=n_clients, n_features=rows.shape[1], n_classes=n_classes)
+    return Fleet(tuple(groups), n_clients, deal)
+
+
+def simulate(
+    fleet: Fleet,
+    plan: FleetPlan,
+    *,
+    clients_per_round: int | None = None,
+    local_epsilon: Sequence[float] | None = None,
+    dropout: float = 0.0,
+    rng: np.random.Generator,
+    source: NoiseSource = SYSTEM_NOISE,
+    progress: Progress = silent,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+) -> FleetRun:
+    """Run all rounds of the plan.
+
+    Guarantee: the plan's client-level (epsilon, delta) under replacement; `FleetRun.guarantee`
+    accounts the reports really received.
+    Assumes: the public `rng` decides only the order of clients and who drops out. A resumed run
+    keeps the order of its checkpoint, so that no client's turn comes too often.
+    Not covered: `local_epsilon` per client splits a batch: clients of different epsilon have
+    different randomizers, so each hides only among those of equal epsilon, and is so accounted.
+    """
+    if not 0.0 <= dropout < 1.0:
+        raise TacitError(f"dropout must lie in [0, 1), got {dropout!r}.")
+    per_round = fleet.n_clients if clients_per_round is None else clients_per_round
+    _check_turns(plan, n_clients=fleet.n_clients, per_round=per_round)
+    crowds = _crowds(plan, local_epsilon, fleet.n_clients, per_round)
+    # Drawn by a resumed run as well: its dropouts then follow as in a run that was not stopped.
+    drawn = Schedule(
+        order=tuple(int(client) for client in rng.permutation(fleet.n_clients)),
+        clients_per_round=per_round,
+        local_epsilon=None if local_epsilon is None else tuple(float(e) for e in local_epsilon),
+        deal=fleet.deal,
+    )
+    state = _start(plan, drawn, checkpoint, resume=resume)
+    order = np.array(state.schedule.order)
+    history: list[RoundRecord] = []
+    averages: list[Floats] = []
+    for number in range(plan.n_rounds):
+        places = (number * per_round + np.arange(per_round)) % fleet.n_clients
+        members = order[places]
+        # Drawn even for rounds that a resumed run skips, so that both see the same fleet.
+        reporting = members[rng.random(per_round) >= dropout]
+        if number < len(state.received):
+            history.append(_remembered(number + 1, state.received[number], plan))
+            continue
+        state, record = _round(fleet, state, reporting, crowds, source, checkpoint)
+        history.append(record)
+        averages.append(state.model.average)
+        message = f"epsilon spent {show_up(record.epsilon_spent)}" if record.epsilon_spent else ""
+        progress(number + 1, plan.n_rounds, message)
+    return _finish(state, crowds, history, averages)
+
+
+def _check_turns(plan: FleetPlan, *, n_clients: int, per_round: int) -> None:
+    """Refuse turns that come more often than the plan has calibrated and will account for."""
+    if not 1 <= per_round <= n_clients:
+        raise TacitError(
+            f"clients_per_round must lie in 1..{n_clients}, the number of clients, got {per_round}."
+        )
+    most = -(-plan.n_rounds * per_round // n_clients)
+    if most > plan.client_rounds:
+        raise TacitError(
+            f"{per_round} of {n_clients} clients per round would report in {most} rounds each and "
+            f"the plan counts on {plan.client_rounds}; plan with the same clients_per_round."
+        )
+
+
+def _start(
+    plan: FleetPlan, drawn: Schedule, checkpoint: Path | None, *, resume: bool
+) -> Checkpoint:
+    if not resume:
+        if checkpoint is not None and checkpoint.exists():
+            raise TacitError(
+                f"{checkpoint} exists, and what a run has spent is in its checkpoint; go on with "
+                "--resume, or choose another file."
+            )
+        return fresh(plan, drawn)
+    if checkpoint is None:
+        raise TacitError("resume needs the checkpoint of the run to continue; name its file.")
+    return resume_checkpoint(checkpoint, plan, drawn)
+
+
+def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> RoundRecord:
+    """A round before the resumption; its mean is gone, its cost is not."""
+    return RoundRecord(
+        round_number=round_number,
+        n_reports=n_reports,
+        released=n_reports >= plan.n_min,
+        epsilon_spent=0.0,
+        mean_norm=0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Crowd:
+    """Clients with one and the same randomizer: who hides among whom."""
+
+    members: NDArray[np.bool_]
+    plan: FleetPlan
+
+
+def _crowds(
+    plan: FleetPlan, local_epsilon: Sequence[float] | None, n_clients: int, per_round: int
+) -> list[_Crowd]:
+    if local_epsilon is None:
+        return [_Crowd(np.ones(n_clients, dtype=bool), plan)]
+    values = np.asarray(local_epsilon, dtype=np.float64)
+    if plan.mechanism != "privunit" or per_round != n_clients or values.shape != (n_clients,):
+        raise TacitError(
+            "a local epsilon per client needs the mechanism privunit, full participation and "
+            f"one value for each of the {n_clients} clients."
+        )
+    crowds = []
+    for value in np.unique(values):
+        members = values == value
+        own = replace(
+            plan,
+            settings=PrivUnitSettings(local_epsilon=float(value)),
+            n_min=int(np.count_nonzero(members)),
+        )
+        promised = privunit.spent(own, [own.n_min] * plan.n_rounds)
+        if promised is None or promised.epsilon > plan.epsilon:
+            raise TacitError(
+                f"{own.n_min} clients with local epsilon {value:g} in {plan.n_rounds} rounds would "
+                f"pass the total of {plan.epsilon:g}; give them a smaller one."
+            )
+        crowds.append(_Crowd(members, own))
+    return crowds
+
+
+def _round(
+    fleet: Fleet,
+    state: Checkpoint,
+    reporting: Integers,
+    crowds: list[_Crowd],
+    source: NoiseSource,
+    checkpoint: Path | None,
+) -> tuple[Checkpoint, RoundRecord]:
+    """One round, entered in the books before anything of it is drawn."""
+    plan = state.plan
+    state = replace(state, received=(*state.received, max(1, len(reporting))))
+    if checkpoint:
+        save_checkpoint(checkpoint, state)
+    try:
+        check_enough(len(reporting), plan)
+        summed = _release(fleet, state.model, reporting, crowds, source)
+        model, released, norm = (
+            round_update(state.model, summed, plan),
+            True,
+            float(np.linalg.norm(summed.mean)),
+        )
+    except RoundNotReleased:
+        model, released, norm = state.model, False, 0.0
+    state = replace(state, model=model)
+    if checkpoint:
+        save_checkpoint(checkpoint, state)
+    return state, RoundRecord(
+        round_number=len(state.received),
+        n_reports=len(reporting),
+        released=released,
+        epsilon_spent=_on_the_way(state, crowds),
+        mean_norm=norm,
+    )
+
+
+def _release(
+    fleet: Fleet, model: HeadModel, reporting: Integers, crowds: list[_Crowd], source: NoiseSource
+) -> RoundSum:
+    """The released mean; crowds are weighted by the inverse variance of their means."""
+    means, weights = [], []
+    for crowd in crowds:
+        members = reporting[crowd.members[reporting]]
+        check_enough(len(members), crowd.plan)
+        directions = fleet.directions(members, model, crowd.plan)
+        means.append(_mean(directions, crowd.plan, source))
+        noise = 1.0
+        if crowd.plan.mechanism == "privunit":
+            noise = second_moment(privunit.parameters(crowd.plan))
+        weights.append(len(members) / noise)
+    mean = np.average(np.array(means), axis=0, weights=weights)
+    return RoundSum(mean, len(reporting), 0)
+
+
+def _mean(directions: Floats, plan: FleetPlan, source: NoiseSource) -> Floats:
+    if plan.mechanism == "privunit":
+        return _mean_of_reports(directions, plan, source)
+    total = distributed.summed(directions, plan, source=source)
+    return distributed.mean_direction(total, len(directions), plan)
+
+
+def _mean_of_reports(directions: Floats, plan: FleetPlan, source: NoiseSource) -> Floats:
+    """The mean of the `privunit` reports, drawn on all cores."""
+
+    def total(part: Floats) -> Floats:
+        summed: Floats = privunit.randomize(part, plan, source=source).sum(axis=0)
+        return summed
+
+    if source is not SYSTEM_NOISE:  # a seeded source has one order only
+        return total(directions) / len(directions)
+    n_pieces = -(-len(directions) // _PIECE)
+    parts = on_all_cores(total, np.array_split(directions, n_pieces))
+    mean: Floats = np.sum(parts, axis=0) / len(directions)
+    return mean
+
+
+def _spent(received: Sequence[int], crowd: _Crowd, *, most_rounds: int) -> DpGuarantee | None:
+    """The worst client of a crowd: in the rounds with the fewest reports, as often as possible."""
+    fewest = sorted(n for n in received if n >= crowd.plan.n_min)[:most_rounds]
+    # A crowd that is only a part of the batch is released complete or not at all.
+    counted = fewest if np.all(crowd.members) else [crowd.plan.n_min] * len(fewest)
+    return guarantee_after(crowd.plan, counted)
+
+
+def _on_the_way(state: Checkpoint, crowds: list[_Crowd]) -> float:
+    """Epsilon spent so far, accounted a few times per run; 0.0 in between means not accounted."""
+    done, total = len(state.received), state.plan.n_rounds
+    if done % max(1, total // _ACCOUNTED_ROUNDS) and done != total:
+        return 0.0
+    spent = [_spent(state.received, c, most_rounds=state.plan.client_rounds) for c in crowds]
+    return max((g.epsilon for g in spent if g is not None), default=0.0)
+
+
+def _finish(
+    state: Checkpoint, crowds: list[_Crowd], history: list[RoundRecord], averages: list[Floats]
+) -> FleetRun:
+    plan = state.plan
+    client_epsilon = np.zeros(len(crowds[0].members))
+    guarantees: list[DpGuarantee] = []
+    for crowd in crowds:
+        spent = _spent(state.received, crowd, most_rounds=plan.client_rounds)
+        if spent is None:
+            raise RoundNotReleased(
+                f"no round had the {crowd.plan.n_min} reports it needs; nothing was learned. "
+                "Lower n_min when planning, or ask more clients per round."
+            )
+        client_epsilon[crowd.members] = spent.epsilon
+        guarantees.append(spent)
+    return FleetRun(
+        model=state.model,
+        plan=plan,
+        guarantee=max(guarantees, key=lambda guarantee: guarantee.epsilon),
+        history=tuple(history),
+        client_epsilon=client_epsilon,
+        averages=tuple(averages),
+    )

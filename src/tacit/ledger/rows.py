@@ -1,0 +1,198 @@
+"""What the ledger does inside one SQLite transaction: append an entry, read totals and head."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from tacit._version import VERSION
+from tacit.errors import BudgetExceeded, LedgerError
+from tacit.guarantee import DpGuarantee
+from tacit.ledger.chain import COLUMNS, NO_PREVIOUS, ZERO, Budgets, Entry, add, entry_hash, exact
+
+SCHEMA = 1
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM entries"
+_INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(COLUMNS))})"
+_TABLES = (
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, "
+    + ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS[1:])
+    + ")",
+    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), count INTEGER, hash TEXT)",
+    "CREATE INDEX entries_by_subject ON entries (subject, id)",
+    "CREATE INDEX entries_of_budgets ON entries (id) WHERE kind <> 'debit'",
+    f"PRAGMA user_version = {SCHEMA}",
+)
+
+
+def begin(connection: sqlite3.Connection, budgets: Budgets) -> None:
+    """Create the tables and the first entry, in the transaction that is open."""
+    for statement in _TABLES:
+        connection.execute(statement)
+    append(connection, budget_entry("genesis", budgets, reason="opened"), last=None)
+
+
+def check_tables(connection: sqlite3.Connection) -> None:
+    """Refuse a file with other tables, or with triggers that could undo what is written."""
+    found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+    if sorted(str(row[0]) for row in found) != sorted(_TABLES[:-1]):
+        raise LedgerError(
+            "the tables of the ledger are not as they were made; nothing was released, start a "
+            "new ledger and find out who changed this one."
+        )
+
+
+def identity(connection: sqlite3.Connection) -> str | None:
+    """The random id of the ledger as its first entry states it, altered or not."""
+    found = list(read(connection, " WHERE id = 1"))
+    try:
+        return Budgets.from_text(found[0].guarantee).ledger_id
+    except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def budget_entry(kind: str, budgets: Budgets, *, reason: str) -> Entry:
+    """The opening, or a recorded change of the budgets."""
+    return _template(
+        kind=kind, subject="", subject_kind="", purpose=reason, guarantee=budgets.to_text()
+    )
+
+
+def debit_entry(subject: str, guarantee: DpGuarantee, purpose: str, subject_kind: str) -> Entry:
+    """One release that is about to happen."""
+    return replace(
+        _template(
+            kind="debit",
+            subject=subject,
+            subject_kind=subject_kind,
+            purpose=purpose,
+            guarantee=guarantee.to_json(),
+        ),
+        epsilon=str(exact(guarantee.epsilon)),
+        delta=str(exact(guarantee.delta)),
+    )
+
+
+def _template(*, kind: str, subject: str, subject_kind: str, purpose: str, guarantee: str) -> Entry:
+    return Entry(
+        id=0,
+        kind=kind,
+        time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        subject=subject,
+        subject_kind=subject_kind,
+        purpose=purpose,
+        epsilon="0",
+        delta="0",
+        guarantee=guarantee,
+        code_version=VERSION,
+        subject_epsilon="0",
+        subject_delta="0",
+        total_epsilon="0",
+        total_delta="0",
+        previous=NO_PREVIOUS,
+    )
+
+
+def append(connection: sqlite3.Connection, template: Entry, *, last: Entry | None) -> Entry:
+    """Number the entry, carry the totals forward, link it to `last` and insert it."""
+    epsilon, delta = Decimal(template.epsilon), Decimal(template.delta)
+    own = last_of(connection, template.subject)
+    if own is not None and template.kind == "debit" and own.relation != template.relation:
+        raise LedgerError(
+            f"{template.subject!r} was debited per {own.relation[0]} under {own.relation[1]} "
+            f"before; amounts per {template.relation[0]} under {template.relation[1]} do not add "
+            "up with them, use another subject."
+        )
+    entry = replace(
+        template,
+        id=1 if last is None else last.id + 1,
+        subject_epsilon=str(add(Decimal(own.subject_epsilon) if own else ZERO, epsilon)),
+        subject_delta=str(add(Decimal(own.subject_delta) if own else ZERO, delta)),
+        total_epsilon=str(add(Decimal(last.total_epsilon) if last else ZERO, epsilon)),
+        total_delta=str(add(Decimal(last.total_delta) if last else ZERO, delta)),
+        previous=last.hash if last else NO_PREVIOUS,
+    ).sealed()
+    connection.execute(_INSERT, [getattr(entry, name) for name in COLUMNS])
+    connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?)", (entry.id, entry.hash))
+    return entry
+
+
+def check_fits(entry: Entry, budgets: Budgets) -> None:
+    """Refuse an entry whose totals exceed a budget."""
+    limits = (
+        ("epsilon for the whole store", entry.total_epsilon, budgets.budget_epsilon),
+        ("delta for the whole store", entry.total_delta, budgets.budget_delta),
+        (f"epsilon for {entry.subject!r}", entry.subject_epsilon, budgets.per_subject_epsilon),
+        (f"delta for {entry.subject!r}", entry.subject_delta, budgets.per_subject_delta),
+    )
+    if Decimal(entry.subject_delta) >= 1:
+        raise BudgetExceeded(
+            f"this release would bring delta for {entry.subject!r} to {entry.subject_delta}, and "
+            "from 1 on nothing is promised; nothing was released."
+        )
+    for what, total, limit in limits:
+        if limit is not None and Decimal(total) > limit:
+            raise BudgetExceeded(
+                f"this release would bring {what} to {total}, above the budget of {limit}; "
+                "nothing was released."
+            )
+
+
+def read(
+    connection: sqlite3.Connection, tail: str, values: Sequence[str | int] = ()
+) -> Iterator[Entry]:
+    """Entries selected by the end of a query."""
+    for row in connection.execute(_SELECT + tail, values):
+        yield Entry(**dict(zip(COLUMNS, row, strict=True)))
+
+
+def last_of(connection: sqlite3.Connection, subject: str) -> Entry | None:
+    """The last entry of a subject, whose totals are the subject's; refused if it was altered."""
+    found = list(read(connection, " WHERE subject = ? ORDER BY id DESC LIMIT 1", (subject,)))
+    return _unaltered(found[0]) if found else None
+
+
+def head(connection: sqlite3.Connection) -> tuple[int, str]:
+    """How many entries there are and the hash of the last one, as recorded apart from them."""
+    row: Any = connection.execute("SELECT count, hash FROM head WHERE one = 1").fetchone()
+    return (int(row[0]), str(row[1])) if row else (0, NO_PREVIOUS)
+
+
+def trusted_last(connection: sqlite3.Connection) -> Entry:
+    """The last entry of all, refused unless it is the one that the head names."""
+    found = list(read(connection, " ORDER BY id DESC LIMIT 1"))
+    if not found or (found[0].id, found[0].hash) != head(connection):
+        raise LedgerError(
+            "the last entry of the ledger is not the one that was written last; nothing was "
+            "released, run 'tacit ledger verify'."
+        )
+    return _unaltered(found[0])
+
+
+def budgets_now(connection: sqlite3.Connection) -> Budgets:
+    """The budgets in force."""
+    found = list(read(connection, " WHERE kind <> 'debit' ORDER BY id DESC LIMIT 1"))
+    if not found:
+        raise LedgerError("the ledger has lost its budgets; it cannot be trusted.")
+    return Budgets.from_text(_unaltered(found[0]).guarantee)
+
+
+def spent(connection: sqlite3.Connection, subject: str | None) -> tuple[Decimal, Decimal]:
+    """Exact totals of one subject, or of all."""
+    if subject is None:
+        last = trusted_last(connection)
+        return Decimal(last.total_epsilon), Decimal(last.total_delta)
+    own = last_of(connection, subject)
+    return (Decimal(own.subject_epsilon), Decimal(own.subject_delta)) if own else (ZERO, ZERO)
+
+
+def _unaltered(entry: Entry) -> Entry:
+    if entry.hash != entry_hash(entry):
+        raise LedgerError(
+            f"entry {entry.id} of the ledger was altered; nothing was released, "
+            "run 'tacit ledger verify'."
+        )
+    return entry

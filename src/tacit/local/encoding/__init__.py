@@ -1,0 +1,1 @@
+"""From a series to features on a device, in NumPy alone."""

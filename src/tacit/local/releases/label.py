@@ -1,0 +1,133 @@
+"""The `label` release: the device classifies its series and sends one randomised symbol.
+
+The device runs the encoder and the classifier in the clear, takes the most likely class, and
+sends one symbol drawn from the channel's row of that class. The server takes the symbol as the
+label, or asks for the posterior of the classes given the symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.local.encoding.body import Body
+from tacit.local.release import Kind
+from tacit.local.releases.channel import (
+    ChannelKind,
+    check_channel,
+    choose_channel,
+    label_gain,
+)
+from tacit.local.releases.confusion import with_class_shares
+from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
+from tacit.noise import NoiseSource
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelHead:
+    """A classifier on the device, a public channel, and what the server decodes with.
+
+    Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced, exactly:
+    everything before the channel is a function of the series, and the channel is checked in
+    whole numbers when the head is made.
+    Assumes: a secret, uniform noise source.
+    Composes: releases about one series add up.
+    Not covered: the training series; whether and when a device releases.
+    """
+
+    kind: ClassVar[Kind] = "label"
+    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE,)
+
+    body: Body
+    channel: Floats  # (classes, classes)
+    gain: Floats  # (classes, classes): joint shares of (device label, true class)
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if self.channel.shape != self.gain.shape or self.channel.ndim != 2:
+            raise TacitError(
+                f"the channel has shape {self.channel.shape}, the confusion {self.gain.shape}; "
+                "they must be square and alike, train again."
+            )
+        check_channel(self.channel, epsilon=self.epsilon)
+
+    def summarise(self, X: Floats) -> Codes:
+        """The device's own label of each series: private, not yet randomised."""
+        return np.asarray(self.body.posterior(X).argmax(axis=1))
+
+    def randomize(self, summary: Codes, *, source: NoiseSource) -> Codes:
+        """What leaves: one symbol per series."""
+        return randomize_through_channel(summary, channel=self.channel, source=source)
+
+    def check_values(self, values: NDArray[Any]) -> None:
+        """Refuse symbols that this head cannot have released."""
+        if values.size and not 0 <= values.min() <= values.max() < len(self.channel):
+            raise TacitError(
+                f"released symbols span {values.min()}..{values.max()}, outside "
+                f"0..{len(self.channel) - 1}; they belong to another model."
+            )
+
+    def decide(self, values: Codes) -> Codes:
+        """The server's label: the channel was built so that the symbol itself is the best guess."""
+        return values
+
+    def posterior(self, values: Codes) -> Floats:
+        """P(class | symbol) by Bayes' rule through channel, confusion and class shares."""
+        joint = self.gain.T @ self.channel  # (true class, released symbol)
+        shares = joint.sum(axis=0)
+        prior = self.gain.sum(axis=0)[:, None]
+        table = np.where(shares > 0.0, joint / np.where(shares > 0.0, shares, 1.0), prior)
+        return np.asarray(table.T[values])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Named arrays for a bundle."""
+        return {"channel": self.channel, "gain": self.gain}
+
+
+def expected_shares(given: Mapping[Any, float] | None, classes: NDArray[Any]) -> Floats | None:
+    """Class shares in the order of the classes, or a refusal that names what is wrong."""
+    if given is None:
+        return None
+    by_name = {str(label): float(share) for label, share in given.items()}
+    known = [str(label) for label in classes]
+    if set(by_name) != set(known):
+        raise TacitError(
+            f"class_shares name the classes {sorted(by_name)}, the training data have {known}; "
+            "give one share for each."
+        )
+    shares = np.array([by_name[label] for label in known])
+    if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) <= 1e-6):
+        raise TacitError(
+            f"class_shares must be above 0 and sum to 1, got {shares.tolist()} with the sum "
+            f"{shares.sum():g}."
+        )
+    expected: Floats = shares / shares.sum()
+    return expected
+
+
+def fit_label(
+    body: Body,
+    held_out: Floats,
+    y: Codes,
+    *,
+    epsilon: float,
+    channel: ChannelKind,
+    shares: Floats | None = None,
+) -> LabelHead:
+    """Build the channel for a trained body from its held-out posteriors on training series.
+
+    `shares` are class shares that are expected among the releases instead of the training set's.
+    """
+    chosen = choose_channel(held_out, y, epsilon=epsilon, kind=channel, shares=shares)
+    gain = label_gain(held_out, y)
+    if shares is not None:
+        gain = with_class_shares(gain, shares)
+    return LabelHead(body, chosen, gain, epsilon)

@@ -1,0 +1,1 @@
+"""The network of the DP-SoftShape paper, its training and its published noise."""

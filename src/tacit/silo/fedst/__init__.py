@@ -1,0 +1,1 @@
+"""FedST itself: the program that every owner runs, and its parts."""

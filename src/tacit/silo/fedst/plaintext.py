@@ -1,0 +1,78 @@
+"""The same computation for one owner who holds everything: the comparison scopes and the oracle.
+
+Nothing is protected here. `pool` gives, bit for bit, the model that a federation of the same
+owners would give (forest; the logistic weights agree to the engine's precision), because P0's
+rows come first and candidates, thresholds and centres come from them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from tacit.silo.secure.plain_session import run_plain
+from tacit.silo.secure.session import LocalInputs, ProgramResult, Session
+from tacit.system.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from tacit.silo.fedst.settings import Settings
+    from tacit.silo.plan import Plan
+
+
+def alone(
+    program: Callable[[Session], ProgramResult], *, progress: Progress = silent
+) -> ProgramResult:
+    """Run a program of one owner in plaintext."""
+    nothing = LocalInputs(X=np.empty((0, 1, 0)), y=np.empty(0, dtype=np.intp))
+    results, _ = run_plain(
+        lambda session, _inputs, _plan: program(session),
+        cast("Plan", None),  # a plan is an agreement between owners; here is only one
+        [nothing],
+        progress=progress,
+    )
+    return results[0]
+
+
+def fit_alone(
+    settings: Settings,
+    inputs: LocalInputs,
+    *,
+    n_classes: int,
+    n_anchor: int | None = None,
+    progress: Progress = silent,
+) -> ProgramResult:
+    """Search, transform and classifier of one owner; the first `n_anchor` rows act as P0's."""
+    from tacit.silo.fedst.program import run_stages
+    from tacit.silo.fedst.search import make_setup
+
+    kept = len(inputs.X) if n_anchor is None else n_anchor
+    setup = make_setup(
+        settings,
+        counts=(len(inputs.X),),
+        n_classes=n_classes,
+        series_length=inputs.X.shape[2],
+        n_sources=kept,
+    )
+    private = {**inputs.private, "n_anchor": kept}
+    whole = LocalInputs(X=inputs.X, y=inputs.y, private=private)
+    return alone(lambda session: run_stages(session, whole, setup), progress=progress)
+
+
+def pool(
+    settings: Settings,
+    inputs: Sequence[LocalInputs],
+    *,
+    n_classes: int,
+    progress: Progress = silent,
+) -> ProgramResult:
+    """The federation's result computed on pooled plaintext; P0's inputs come first."""
+    together = LocalInputs(
+        X=np.concatenate([own.X for own in inputs]),
+        y=np.concatenate([own.y for own in inputs]),
+        private=inputs[0].private,
+    )
+    return fit_alone(
+        settings, together, n_classes=n_classes, n_anchor=len(inputs[0].X), progress=progress
+    )

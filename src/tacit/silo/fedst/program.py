@@ -1,0 +1,303 @@
+"""FedST as one program that every owner runs: search, transform, classifier.
+
+Opens, always to P0 only: the indices of the chosen shapelets, and the classifier (split columns
+and leaf labels of the forest, or the logistic weights); with epsilon, noised. With a time contract
+P0 also tells all parties after each batch whether the search ends. Nothing else leaves the shares.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.silo.fedst import forest as trees
+from tacit.silo.fedst.candidates import Ints
+from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.fedst.linear import (
+    LARGEST_MULTIPLIER,
+    ROOT_BITS,
+    Logistic,
+    standard_from,
+    standardise,
+    train_logistic,
+)
+from tacit.silo.fedst.plaintext import alone
+from tacit.silo.fedst.privacy import add_noise, leaf_scale
+from tacit.silo.fedst.search import (
+    Own,
+    Searched,
+    Setup,
+    make_setup,
+    prepare,
+    reveal_best,
+    search_candidates,
+    share_data,
+)
+from tacit.silo.fedst.settings import settings_from
+from tacit.silo.fedst.transform import choice_matrix, select_rows
+from tacit.silo.model import Arrays, forest_arrays, logistic_arrays
+from tacit.silo.secure.session import LocalInputs, ProgramResult, Session, Shared
+
+if TYPE_CHECKING:
+    from tacit.silo.plan import Plan
+
+
+def fedst_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """The whole protocol for one owner.
+
+    Parties: all owners of the plan; corruption: one computing party, passive; no dealer.
+    Opens: see the module. Not covered: counts, lengths, classes, timing.
+    """
+    setup = make_setup(
+        settings_from(plan.params),
+        counts=plan.counts,
+        n_classes=len(plan.classes),
+        series_length=plan.series_length,
+    )
+    return run_stages(session, inputs, setup)
+
+
+def run_stages(session: Session, inputs: LocalInputs, setup: Setup) -> ProgramResult:
+    """Search, transform and classifier under the scope of the settings, with their costs."""
+    watch = _Watch(session)
+    own = prepare(session, inputs, setup)
+    data = share_data(session, own, setup)
+    local_search = setup.settings.scope == "local-search"
+    searched = search_candidates(session, own, data, setup, with_quality=not local_search)
+    k = setup.settings.n_shapelets
+    if local_search:
+        indices = _own_choice(own, searched, setup) if own.rank == 0 else None
+    else:
+        indices = reveal_best(session, searched, setup, k=k)
+    k = min(k, searched.n_examined)
+    watch.note("search")
+    own_features = searched.own[indices] if searched.own is not None else None
+    if setup.settings.scope == "local-transform":
+        arrays = _own_classifier(own, own_features, setup) if own.rank == 0 else {}
+        watch.note("transform")
+    else:
+        choice = None if indices is None else choice_matrix(indices, n=searched.n_examined)
+        shape = (k, searched.n_examined)
+        chosen = session.share("choice", choice, owner=0, shape=shape, limit=1)
+        features = session.run(select_rows, chosen, searched.distances)
+        watch.note("transform")
+        anchor = None if own_features is None else own_features[:, : own.n_anchor]
+        arrays = train(session, features, data.indicators, anchor, setup)
+    watch.note("classifier")
+    info: dict[str, Any] = {"n_examined": searched.n_examined, **watch.info}
+    info["batch_ends"] = list(searched.batch_ends)
+    if own.rank == 0:
+        assert indices is not None
+        return ProgramResult(arrays=arrays | _places(own, indices), info=info)
+    return ProgramResult(info=info)
+
+
+class _Watch:
+    """Seconds and bytes of each stage, at this owner."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._time, self._bytes, self._rounds, self._compiled = time.monotonic(), 0, 0, 0.0
+        names = ("seconds", "bytes", "messages", "compile_seconds")
+        self.info: dict[str, dict[str, float]] = {name: {} for name in names}
+
+    def note(self, stage: str) -> None:
+        now, sent, rounds = time.monotonic(), self._session.bytes_sent, self._session.rounds
+        self.info["seconds"][stage] = round(now - self._time, 4)
+        self.info["bytes"][stage] = sent - self._bytes
+        self.info["messages"][stage] = rounds - self._rounds
+        compiled = self._session.compile_seconds
+        self.info["compile_seconds"][stage] = round(compiled - self._compiled, 4)
+        self._time, self._bytes, self._rounds, self._compiled = now, sent, rounds, compiled
+
+
+def _places(own: Own, indices: NDArray[np.intp]) -> Arrays:
+    """Where the chosen shapelets lie in P0's series."""
+    series = np.concatenate([c.series for c in own.candidates])[indices]
+    start = np.concatenate([c.start for c in own.candidates])[indices]
+    lengths = [np.full(len(c.series), c.windows.shape[1]) for c in own.candidates]
+    length = np.concatenate(lengths)[indices]
+    return {
+        "series": series.astype(np.int64),
+        "start": start.astype(np.int64),
+        "length": length.astype(np.int64),
+    }
+
+
+def _own_choice(own: Own, searched: Searched, setup: Setup) -> NDArray[np.intp]:
+    """P0's best candidates by its own rows alone, in plaintext at P0."""
+    mine, kept = searched.own, own.n_anchor
+    assert mine is not None
+    local = replace(setup, counts=(kept,))
+    whole = own.encoded[:kept]
+    rows = replace(own, encoded=whole, y=own.y[:kept])
+
+    def rank(session: Session) -> ProgramResult:
+        data = share_data(session, rows, local)
+        found = search_candidates(session, rows, data, local, with_quality=True)
+        best = reveal_best(session, found, local, k=setup.settings.n_shapelets)
+        assert best is not None
+        return ProgramResult(arrays={"best": best})
+
+    # The same candidates as examined together, even if the contract ended the search early.
+    local = replace(local, batches=_examined(setup, searched.n_examined))
+    local = replace(local, settings=replace(setup.settings, time_contract=None, epsilon=None))
+    return np.asarray(alone(rank).arrays["best"], dtype=np.intp)
+
+
+def _examined(setup: Setup, n: int) -> Any:
+    ends = np.cumsum([batch.count for batch in setup.batches])
+    return setup.batches[: int(np.searchsorted(ends, n)) + 1]
+
+
+def _own_classifier(own: Own, features: Ints | None, setup: Setup) -> Arrays:
+    """P0's classifier on its own rows alone, in plaintext at P0."""
+    assert features is not None
+    kept = own.n_anchor
+    local = replace(setup, counts=(kept,))
+    table = features[:, :kept]
+
+    def fit(session: Session) -> ProgramResult:
+        rows = replace(own, encoded=own.encoded[:kept], y=own.y[:kept])
+        data = share_data(session, rows, local)
+        shared = session.share("features", table, owner=0, shape=table.shape)
+        return ProgramResult(arrays=train(session, shared, data.indicators, table, local))
+
+    return dict(alone(fit).arrays)
+
+
+def train(
+    session: Session, features: Shared, indicators: Shared, anchor: Ints | None, setup: Setup
+) -> Arrays:
+    """The classifier of the settings on features (K, M); its arrays at P0, nothing elsewhere.
+
+    `anchor` are P0's own features, from which thresholds or centres come; None elsewhere.
+    """
+    if setup.settings.classifier == "forest":
+        return _train_forest(session, features, indicators, anchor, setup)
+    return _train_logistic(session, features, indicators, anchor, setup)
+
+
+def _train_forest(
+    session: Session, features: Shared, indicators: Shared, anchor: Ints | None, setup: Setup
+) -> Arrays:
+    settings = setup.settings
+    shape = trees.choose_shape(
+        n_trees=settings.n_trees,
+        n_features=features.shape[0],
+        n_thresholds=settings.n_thresholds,
+        n_rows=setup.n_series,
+        n_classes=setup.n_classes,
+        depth=settings.forest_depth(setup.n_classes),
+        seed=settings.seed,
+        bootstrap=settings.epsilon is None,
+    )
+    limits = None
+    if anchor is not None:
+        limits = trees.thresholds_from(anchor, n_thresholds=settings.n_thresholds)
+    thresholds = session.share(
+        "thresholds",
+        limits,
+        owner=0,
+        shape=(shape.n_features, shape.n_thresholds),
+        limit=2**DISTANCE_BITS,
+    )
+    below = session.run(trees.below_thresholds, features, thresholds)
+    nodes = session.run(trees.plant, indicators, static=shape.static)
+    if settings.epsilon is not None:
+        return _private_forest(session, nodes, below, limits, anchor, shape, setup)
+    chosen = []
+    for level in range(shape.depth):
+        static: Mapping[str, Any] = {**shape.static, "level": level}
+        before = nodes
+        columns, nodes = session.run(trees.split_level, nodes, below, static=static)
+        session.free(before)
+        chosen.append(columns)
+        session.progress(level + 1, shape.depth, f"level {level + 1} of {shape.n_trees} trees")
+    labels = session.run(trees.leaf_labels, nodes, static={"n_rows": setup.n_series})
+    opened = [session.reveal(columns, to=0, what="forest splits") for columns in chosen]
+    leaves = session.reveal(labels, to=0, what="forest leaf labels")
+    if limits is None or leaves is None:
+        return {}
+    columns_of_levels = [columns for columns in opened if columns is not None]
+    return forest_arrays(trees.assemble(columns_of_levels, leaves, limits, shape))
+
+
+def _private_forest(
+    session: Session,
+    nodes: Shared,
+    below: Shared,
+    limits: Ints | None,
+    anchor: Ints | None,
+    shape: trees.ForestShape,
+    setup: Setup,
+) -> Arrays:
+    """Leaf labels from noised counts over splits that P0 drew without looking at others' data.
+
+    Guarantee: the labels are leaf_epsilon-differentially private for replacing one series of
+    another owner. One series lies in one leaf of each of the n_trees trees, with weight 1, so
+    replacing it changes the counts by at most 2 per tree in L1 norm, 2 * n_trees in all. Every
+    owner but P0 adds discrete Laplace noise of scale 2 * n_trees / leaf_epsilon to every count
+    inside the shares; labels are read from the noised counts.
+    Assumes: at least one of these owners draws its noise as agreed and does not tell it to P0.
+    Not covered: P0's own series, towards P0; counts per owner and classes, which are public.
+    """
+    epsilon = setup.settings.leaf_epsilon
+    assert epsilon is not None
+    splits = None
+    if limits is not None:
+        rng = np.random.default_rng([shape.seed, 3])
+        width = shape.features_per_split * shape.n_thresholds
+        splits = [
+            rng.integers(width, size=(shape.n_trees, 2**level)) for level in range(shape.depth)
+        ]
+    for level in range(shape.depth):
+        columns = session.share(
+            "own splits",
+            None if splits is None else splits[level],
+            owner=0,
+            shape=(shape.n_trees, 2**level),
+        )
+        static: Mapping[str, Any] = {**shape.static, "level": level}
+        nodes = session.run(trees.follow_splits, nodes, below, columns, static=static)
+    scale = leaf_scale(n_trees=shape.n_trees, epsilon=epsilon)
+    counts = add_noise(session, session.run(trees.leaf_counts, nodes), scale=scale)
+    labels = session.run(trees.noised_labels, counts)
+    leaves = session.reveal(labels, to=0, what="forest leaf labels (noised)")
+    if limits is None or splits is None or leaves is None:
+        return {}
+    return forest_arrays(trees.assemble(splits, leaves, limits, shape))
+
+
+def _train_logistic(
+    session: Session, features: Shared, indicators: Shared, anchor: Ints | None, setup: Setup
+) -> Arrays:
+    standard = None if anchor is None else standard_from(anchor)
+    shape = (features.shape[0], 1)
+    centre = session.share(
+        "centres",
+        None if standard is None else standard.centre,
+        owner=0,
+        shape=shape,
+        limit=2**ROOT_BITS,
+    )
+    multiplier = session.share(
+        "multipliers",
+        None if standard is None else standard.multiplier,
+        owner=0,
+        shape=shape,
+        limit=LARGEST_MULTIPLIER,
+    )
+    table = session.run(standardise, features, centre, multiplier)
+    static = {"n_steps": setup.settings.n_steps, "penalty": setup.settings.penalty}
+    weights, biases = session.run(train_logistic, table, indicators, static=static)
+    opened = session.reveal(weights, to=0, what="logistic weights")
+    opened_biases = session.reveal(biases, to=0, what="logistic weights")
+    if standard is None or opened is None or opened_biases is None:
+        return {}
+    return logistic_arrays(Logistic(weights=opened, biases=opened_biases, standard=standard))

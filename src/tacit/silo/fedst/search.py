@@ -1,0 +1,321 @@
+"""Federated shapelet search: every owner runs this, on its own data, in step with the others.
+
+P0 cuts candidates from its own series; distances, qualities and the K best are computed over
+shares; P0 learns the indices of the K best and nobody learns anything else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.silo.fedst.candidates import (
+    Batch,
+    Candidates,
+    Encoding,
+    Ints,
+    choose_encoding,
+    draw_candidates,
+    encode,
+    length_grid,
+    plan_batches,
+)
+from tacit.silo.fedst.distances import (
+    DISTANCE_BITS,
+    distances_elementwise,
+    own_distances,
+    rescale_for,
+)
+from tacit.silo.fedst.privacy import add_noise, selection_scale
+from tacit.silo.fedst.quality import (
+    check_series_count,
+    class_counts,
+    f_quality,
+    gain_in_order,
+    gain_keys,
+    ig_quality_basic,
+    key_bits,
+)
+from tacit.silo.fedst.settings import Settings
+from tacit.silo.fedst.top_k import top_indices
+from tacit.silo.fedst.transform import join_columns, join_rows
+from tacit.silo.secure.session import LocalInputs, Session, Shared
+
+_GAINS = ("ig", "ig-basic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Everything public about one run that follows from the plan."""
+
+    settings: Settings
+    counts: tuple[int, ...]
+    n_classes: int
+    encoding: Encoding
+    batches: tuple[Batch, ...]
+
+    @property
+    def n_series(self) -> int:
+        """M, the series of all owners."""
+        return sum(self.counts)
+
+
+def make_setup(
+    settings: Settings,
+    *,
+    counts: Sequence[int],
+    n_classes: int,
+    series_length: int,
+    n_sources: int | None = None,
+) -> Setup:
+    """Derive batches and encoding; `n_sources` is how many of P0's series feed candidates."""
+    check_series_count(sum(counts))
+    if n_classes < 2:
+        raise TacitError(f"a classifier needs at least 2 classes, got {n_classes}.")
+    encoding = choose_encoding(
+        series_length=series_length,
+        normalise=settings.normalise,
+        value_bound=settings.value_bound,
+    )
+    batches = plan_batches(
+        n_candidates=settings.n_candidates,
+        lengths=settings.lengths or length_grid(series_length),
+        series_length=series_length,
+        n_series=counts[0] if n_sources is None else n_sources,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+    )
+    return Setup(
+        settings=settings,
+        counts=tuple(counts),
+        n_classes=n_classes,
+        encoding=encoding,
+        batches=batches,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What one owner holds in plaintext: integers, class indices, and at P0 its candidates.
+
+    `n_anchor` of P0's first rows feed candidates, thresholds and centres; it is all of them,
+    except in the pooled plaintext twin of a federation, where P0 holds everybody's rows.
+    """
+
+    rank: int
+    encoded: Ints
+    y: NDArray[np.intp]
+    n_anchor: int
+    candidates: list[Candidates] = field(default_factory=list)
+
+
+def prepare(session: Session, inputs: LocalInputs, setup: Setup) -> Own:
+    """Encode this owner's series and, at P0, draw the candidates with its private seed."""
+    if inputs.X.ndim != 3 or inputs.X.shape[1] != 1:
+        raise TacitError(
+            f"the secure search takes one channel, got series of shape {inputs.X.shape[1:]}; "
+            "choose a channel."
+        )
+    encoded = encode(inputs.X[:, 0, :], setup.encoding)
+    n_anchor = int(inputs.private.get("n_anchor", len(encoded)))
+    candidates = []
+    if session.rank == 0:
+        rng = np.random.default_rng(inputs.private.get("seed"))
+        candidates = draw_candidates(encoded[:n_anchor], setup.batches, rng=rng)
+    return Own(
+        rank=session.rank, encoded=encoded, y=inputs.y, n_anchor=n_anchor, candidates=candidates
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedData:
+    """Shares of everybody's data: series and squares of all owners but P0, labels of all."""
+
+    series: Shared | None
+    squares: Shared | None
+    indicators: Shared
+
+
+def share_data(session: Session, own: Own, setup: Setup) -> SharedData:
+    """Every owner shares its labels as indicating vectors, and all but P0 share their series."""
+    limit, n_classes = setup.encoding.limit, setup.n_classes
+    series, squares, indicators = [], [], []
+    for owner, count in enumerate(setup.counts):
+        mine = owner == own.rank
+        one_hot = np.eye(n_classes, dtype=np.int64)[own.y] if mine else None
+        indicators.append(
+            session.share("labels", one_hot, owner=owner, shape=(count, n_classes), limit=1)
+        )
+        if owner == 0:
+            continue
+        shape = (count, setup.encoding.series_length)
+        values = own.encoded if mine else None
+        series.append(session.share("series", values, owner=owner, shape=shape, limit=limit))
+        values = own.encoded**2 if mine else None
+        squares.append(session.share("squares", values, owner=owner, shape=shape, limit=limit**2))
+    return SharedData(
+        series=_joined(session, series),
+        squares=_joined(session, squares),
+        indicators=_joined(session, indicators),  # type: ignore[arg-type]  # there is always P0
+    )
+
+
+def _joined(session: Session, blocks: Sequence[Shared]) -> Shared | None:
+    if not blocks:
+        return None
+    joined: Shared = blocks[0] if len(blocks) == 1 else session.run(join_rows, *blocks)
+    return joined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """Distances (n, M) of the candidates examined, in shares, and what P0 knows about them."""
+
+    n_examined: int
+    distances: Shared
+    qualities: Shared | None
+    own: Ints | None
+    batch_ends: tuple[float, ...]  # seconds since the start, by this owner's clock
+
+
+def search_candidates(
+    session: Session, own: Own, data: SharedData, setup: Setup, *, with_quality: bool
+) -> Searched:
+    """Distances, and qualities, of one batch after another until done or out of time."""
+    start = time.monotonic()
+    distances, gains, own_rows, ends = [], [], [], []
+    examined = 0
+    total = sum(batch.count for batch in setup.batches)
+    for number, batch in enumerate(setup.batches):
+        block, mine = _batch_distances(session, own, data, setup, number=number)
+        distances.append(block)
+        own_rows.append(mine)
+        if with_quality and setup.settings.quality in _GAINS:
+            gains.append(_batch_gain(session, own, data, setup, block, number=number))
+        examined += batch.count
+        spent = time.monotonic() - start
+        ends.append(round(spent, 4))
+        left = spent / examined * (total - examined)
+        contract = setup.settings.time_contract
+        if contract is not None:
+            left = min(left, max(0.0, contract - spent))
+        session.progress(examined, total, f"{examined} candidates, about {left:.0f} s left")
+        if examined < total and _out_of_time(session, setup, spent=spent, batches=number + 1):
+            break
+    joined = _joined(session, distances)
+    assert joined is not None  # there is at least one batch
+    qualities = _qualities(session, data, setup, joined, gains) if with_quality else None
+    rows = np.concatenate([r for r in own_rows if r is not None]) if own.rank == 0 else None
+    return Searched(
+        n_examined=examined,
+        distances=joined,
+        qualities=qualities,
+        own=rows,
+        batch_ends=tuple(ends),
+    )
+
+
+def _batch_distances(
+    session: Session, own: Own, data: SharedData, setup: Setup, *, number: int
+) -> tuple[Shared, Ints | None]:
+    """Distances (b, M) of one batch: P0's own rows in plaintext, the others' over shares."""
+    batch = setup.batches[number]
+    rescale = rescale_for(batch.length, setup.encoding)
+    windows = mine = None
+    if own.rank == 0:
+        windows = own.candidates[number].windows
+        mine = own_distances(own.encoded, windows, rescale)
+    shape = (batch.count, setup.counts[0])
+    block = session.share("own distances", mine, owner=0, shape=shape, limit=2**DISTANCE_BITS)
+    if data.series is None or data.squares is None:
+        return block, mine
+    cut = session.share(
+        "candidates",
+        windows,
+        owner=0,
+        shape=(batch.count, batch.length),
+        limit=setup.encoding.limit,
+    )
+    if setup.settings.distance == "dot":
+        narrow = setup.encoding.narrow
+        static = rescale.static
+        remote = session.distances(data.series, data.squares, cut, static=static, narrow=narrow)
+    else:
+        operands = (data.series, data.squares, cut)
+        remote = session.run(distances_elementwise, *operands, static=rescale.static)
+    joined = session.run(join_columns, block, remote)
+    session.free(block, cut, remote)
+    return joined, mine
+
+
+def _batch_gain(
+    session: Session, own: Own, data: SharedData, setup: Setup, block: Shared, *, number: int
+) -> Shared:
+    """Information gains of one batch, against the class of each candidate's own series."""
+    classes = None
+    if own.rank == 0:
+        classes = np.eye(setup.n_classes, dtype=np.int64)[own.y[own.candidates[number].series]]
+    shape = (setup.batches[number].count, setup.n_classes)
+    shared = session.share("candidate classes", classes, owner=0, shape=shape, limit=1)
+    static = {"tie_seed": setup.settings.seed}
+    operands = (block, data.indicators, shared)
+    gain: Shared
+    if setup.settings.quality == "ig-basic":
+        gain = session.run(ig_quality_basic, *operands, static=static)
+    else:
+        keys, ours = session.run(gain_keys, *operands, static=static)
+        ordered = session.sorted_low_bits(keys, n_bits=key_bits(setup.n_series))
+        gain = session.run(gain_in_order, ordered, ours)
+        session.free(keys, ours, ordered)
+    session.free(shared)
+    return gain
+
+
+def _qualities(
+    session: Session, data: SharedData, setup: Setup, distances: Shared, gains: Sequence[Shared]
+) -> Shared:
+    if gains:
+        joined = _joined(session, gains)
+        assert joined is not None
+        return joined
+    sizes, reciprocals = session.run(class_counts, data.indicators)
+    quality: Shared = session.run(f_quality, distances, data.indicators, sizes, reciprocals)
+    return quality
+
+
+def _out_of_time(session: Session, setup: Setup, *, spent: float, batches: int) -> bool:
+    """P0's clock decides and tells the others; the boundary nearest to the contract wins."""
+    contract = setup.settings.time_contract
+    if contract is None:
+        return False
+    stop = spent + 0.5 * spent / batches > contract
+    answer = session.announce(stop if session.rank == 0 else None, what="end of the search")
+    return bool(answer)
+
+
+def reveal_best(
+    session: Session, searched: Searched, setup: Setup, *, k: int
+) -> NDArray[np.intp] | None:
+    """The indices of the k best candidates, best first, to P0 only.
+
+    Guarantee, with epsilon: their order is selection_epsilon-differentially private for replacing
+    one series of another owner. No gain changes by more than `gain_sensitivity`, and the order of
+    the k largest of integers with discrete Laplace noise of scale 2 k sensitivity / epsilon hides
+    such a change. Assumes: as `add_noise`, and gains within GAIN_ERROR of the exact ones.
+    """
+    assert searched.qualities is not None
+    qualities, k = searched.qualities, min(k, searched.n_examined)
+    epsilon = setup.settings.selection_epsilon
+    what = "shapelet indices"
+    if epsilon is not None:
+        scale = selection_scale(n_series=setup.n_series, n_chosen=k, epsilon=epsilon)
+        qualities = add_noise(session, qualities, scale=scale)
+        what = "shapelet indices (noised)"
+    best = session.run(top_indices, qualities, static={"k": k, "noised": epsilon is not None})
+    indices = session.reveal(best, to=0, what=what)
+    return None if indices is None else indices.astype(np.intp)

@@ -1,0 +1,133 @@
+"""The public settings of one FedST run: what a plan's `params` may hold, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from tacit.errors import TacitError, check_at_least, check_epsilon
+from tacit.silo.fedst.distances import DISTANCES
+from tacit.silo.fedst.forest import default_depth
+from tacit.silo.fedst.quality import QUALITIES
+
+FEDERATED_SCOPES = ("federated", "local-search", "local-transform")
+PLAINTEXT_SCOPES = ("local", "global")
+SCOPES = FEDERATED_SCOPES + PLAINTEXT_SCOPES
+CLASSIFIERS = ("forest", "logistic")
+_CHOICES = {
+    "quality": QUALITIES,
+    "distance": tuple(DISTANCES),
+    "classifier": CLASSIFIERS,
+    "scope": SCOPES,
+}
+MOST_NOISED = 2**14  # candidates: beyond, noised keys would pass the padding of `top_indices`
+_COUNTS = ("n_candidates", "n_shapelets", "n_trees", "n_thresholds", "n_steps", "batch_size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What all parties agree on; nothing here depends on anybody's series.
+
+    quality: "f" (ANOVA F), "ig" (information gain by sorting), "ig-basic" (the basic protocol).
+    distance: "dot" (convolution) or "elementwise" (the basic protocol); equal results.
+    lengths: candidate lengths; None for the grid from min(3, N/4) to N.
+    time_contract: seconds after which the search stops at the nearest batch boundary.
+    epsilon: differential privacy of what P0 learns; only where it can be proved, see `check`.
+    seed: of the public choices (order of batches, row weights, features of a split).
+    """
+
+    quality: str = "f"
+    distance: str = "dot"
+    classifier: str = "logistic"
+    scope: str = "federated"
+    n_candidates: int = 500
+    n_shapelets: int = 200
+    lengths: tuple[int, ...] | None = None
+    time_contract: float | None = None
+    normalise: bool = True
+    value_bound: float | None = None
+    n_trees: int = 40
+    depth: int | None = None
+    n_thresholds: int = 8
+    n_steps: int = 300
+    penalty: float = 1e-3
+    batch_size: int = 32
+    epsilon: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise TacitError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
+                )
+        for name in _COUNTS:
+            check_at_least(getattr(self, name), 1, name=name)
+        check_at_least(self.seed, 0, name="seed")
+        if self.depth is not None and not 1 <= check_at_least(self.depth, 1, name="depth") <= 10:
+            raise TacitError(f"depth must lie between 1 and 10, got {self.depth!r}.")
+        if self.time_contract is not None and not 0.0 < self.time_contract < math.inf:
+            raise TacitError(
+                f"time_contract must be finite and above 0 seconds, got {self.time_contract!r}; "
+                "leave it out to examine all candidates."
+            )
+        if not 0.0 <= self.penalty < math.inf:
+            raise TacitError(f"penalty must be finite and at least 0, got {self.penalty!r}.")
+        if self.epsilon is not None:
+            self._check_private()
+
+    def _check_private(self) -> None:
+        check_epsilon(self.epsilon)  # type: ignore[arg-type]  # not None, see the caller
+        if self.n_candidates > MOST_NOISED:
+            raise TacitError(
+                f"with epsilon at most {MOST_NOISED} candidates fit the shared arithmetic, got "
+                f"{self.n_candidates}; examine fewer."
+            )
+        searching = self.scope == "federated" and self.quality == "ig"
+        if self.classifier != "forest" or not (searching or self.scope == "local-search"):
+            raise TacitError(
+                "epsilon is offered for classifier 'forest' with scope 'local-search', or with "
+                f"scope 'federated' and quality 'ig', got {self.classifier!r}, {self.scope!r}, "
+                f"{self.quality!r}: for the others no bound on what one series changes is proved."
+            )
+
+    @property
+    def selection_epsilon(self) -> float | None:
+        """The part of epsilon for the order of the shapelets: half, if others' data decide it."""
+        return None if self.epsilon is None or self.scope == "local-search" else self.epsilon / 2
+
+    @property
+    def leaf_epsilon(self) -> float | None:
+        """The part of epsilon for the leaf labels: the rest."""
+        if self.epsilon is None:
+            return None
+        return self.epsilon - (self.selection_epsilon or 0.0)
+
+    def forest_depth(self, n_classes: int) -> int:
+        """The depth of the trees."""
+        return default_depth(n_classes) if self.depth is None else self.depth
+
+    def to_params(self) -> dict[str, Any]:
+        """Plain values for a plan."""
+        plain = asdict(self)
+        plain["lengths"] = None if self.lengths is None else list(self.lengths)
+        return plain
+
+
+def settings_from(params: Mapping[str, Any]) -> Settings:
+    """Read a plan's `params`; refuse unknown names and wrong types."""
+    known = {f.name: f.type for f in fields(Settings)}
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise TacitError(
+            f"unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}."
+        )
+    values = dict(params)
+    if values.get("lengths") is not None:
+        values["lengths"] = tuple(check_at_least(v, 1, name="lengths") for v in values["lengths"])
+    for name, value in values.items():
+        if isinstance(value, float) and math.isnan(value):
+            raise TacitError(f"{name} is not a number; give a value or leave it out.")
+    return Settings(**values)

@@ -1,0 +1,1 @@
+"""One organisation in a federation: its folder, keys, connections and engine."""

@@ -1,0 +1,220 @@
+"""A party's folder: `party.toml`, its key and certificate, and the certificates of the others."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import TacitError
+from tacit.silo.party.keys import certificate_fingerprint, make_key_pair, write_public
+from tacit.silo.plan import Terms, terms_from_dict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a party waits, in seconds, before it gives up and says on whom.
+
+    join: for all the others to come. silence: for a sign of life of each (they beat every second).
+    engine: for one message of the computation itself.
+    """
+
+    join_seconds: float = 60.0
+    silence_seconds: float = 15.0
+    engine_seconds: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not 0.0 < value < math.inf:
+                raise TacitError(f"limits.{name} must be finite and above 0, got {value!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Where a party listens: for its peers (`control`) and, if it computes, for the engines."""
+
+    name: str
+    control: str
+    engine: str
+    certificate: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyConfig:
+    """Everything that one party needs in order to take part, except its data."""
+
+    name: str
+    terms: Terms
+    peers: tuple[Peer, ...]
+    key: Path
+    certificate: Path
+    trusted: Path
+    out: Path
+    data: Path | None = None
+    tls: bool = True
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def rank(self) -> int:
+        """This party's number in the plan; 0 is the initiator."""
+        return self.terms.parties.index(self.name)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """`host:port` in two, or refuse."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise TacitError(f"an address is host:port, got {address!r}; for example 10.0.0.7:9100.")
+    return host.strip("[]"), int(port)
+
+
+def write_folders(
+    folder: Path,
+    terms: Terms,
+    *,
+    addresses: Sequence[tuple[str, str]],
+    limits: Limits,
+    tls: bool = True,
+) -> dict[str, Path]:
+    """Write one folder per party, with new keys; return each party's `party.toml`.
+
+    Whoever runs this sees every key: an organisation that does not want that replaces its own with
+    `tacit silo renew` and hands the new certificate to the others.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise TacitError(f"{folder} is not empty; choose a new folder.")
+    for name in terms.parties:
+        home = folder / name
+        make_key_pair(name, key=home / "party.key", certificate=home / "party.crt")
+    certificates = {n: (folder / n / "party.crt").read_bytes() for n in terms.parties}
+    for name in terms.parties:
+        home = folder / name
+        for other, content in certificates.items():
+            write_public(home / "peers" / f"{other}.crt", content)
+        text = _toml(name, terms, addresses=addresses, limits=limits, tls=tls)
+        write_public(home / "party.toml", text.encode())
+    return {name: folder / name / "party.toml" for name in terms.parties}
+
+
+def _toml(
+    name: str, terms: Terms, *, addresses: Sequence[tuple[str, str]], limits: Limits, tls: bool
+) -> str:
+    lines = [
+        "# One party of a federation; paths are relative to this file.",
+        f"name = {_value(name)}",
+        'key = "party.key"',
+        'certificate = "party.crt"',
+        '# data = "mine.npz"   # or: tacit silo party party.toml --data mine.npz',
+        'out = "out"',
+        f"tls = {_value(tls)}",
+        "",
+        "[limits]",
+        f"join_seconds = {_value(limits.join_seconds)}",
+        f"silence_seconds = {_value(limits.silence_seconds)}",
+        f"engine_seconds = {_value(limits.engine_seconds)}",
+    ]
+    for peer, (control, engine) in zip(terms.parties, addresses, strict=True):
+        lines += ["", "[[peers]]", f"name = {_value(peer)}", f"control = {_value(control)}"]
+        lines += [f"engine = {_value(engine)}", f"certificate = {_value(f'peers/{peer}.crt')}"]
+    lines += ["", "# Must be the same at every party: this is its SHA-256.", "[plan]"]
+    lines += [f"fingerprint = {_value(terms.fingerprint)}"]
+    plain = {key: value for key, value in terms.to_dict().items() if value is not None}
+    params = plain.pop("params")
+    lines += [f"{key} = {_value(value)}" for key, value in plain.items()]
+    lines += ["", "[plan.params]"]
+    lines += [f"{key} = {_value(v)}" for key, v in params.items() if v is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    # JSON's strings, numbers, booleans and flat lists are TOML as well.
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {_value(item)}" for key, item in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return json.dumps(value)
+
+
+def load_config(path: Path) -> PartyConfig:
+    """Read `party.toml`, check it, and join the trusted certificates into one file."""
+    try:
+        plain = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TacitError(f"cannot read the configuration {path}: {error}.") from error
+    try:
+        return _config(plain, path.resolve().parent)
+    except (KeyError, TypeError) as error:
+        raise TacitError(f"the configuration {path} lacks or misuses {error}.") from error
+
+
+def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
+    terms = _terms(dict(plain["plan"]))
+    peers = tuple(
+        Peer(
+            name=p["name"],
+            control=p["control"],
+            engine=p["engine"],
+            certificate=home / p["certificate"],
+        )
+        for p in plain["peers"]
+    )
+    if tuple(p.name for p in peers) != terms.parties:
+        raise TacitError("the [[peers]] must be the plan's parties, in the same order.")
+    if plain["name"] not in terms.parties:
+        raise TacitError(f"this party, {plain['name']!r}, is not among the plan's parties.")
+    for peer in peers:
+        split_address(peer.control)
+        split_address(peer.engine)
+    own = peers[terms.parties.index(plain["name"])]
+    if certificate_fingerprint(own.certificate) != certificate_fingerprint(
+        home / plain["certificate"]
+    ):
+        raise TacitError(
+            f"{home / plain['certificate']} is not the certificate in {own.certificate}, which "
+            "the others know; put one file in both places and hand it to the others."
+        )
+    tls = plain.get("tls", True)
+    hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}
+    if not tls and hosts != {"127.0.0.1"}:
+        raise TacitError("tls = false is for measurements on 127.0.0.1 only.")
+    return PartyConfig(
+        name=plain["name"],
+        terms=terms,
+        peers=peers,
+        key=home / plain["key"],
+        certificate=home / plain["certificate"],
+        trusted=_join_certificates(peers, home),
+        out=home / plain.get("out", "out"),
+        data=home / plain["data"] if "data" in plain else None,
+        tls=bool(tls),
+        limits=Limits(**plain.get("limits", {})),
+    )
+
+
+def _terms(plan: dict[str, Any]) -> Terms:
+    expected = plan.pop("fingerprint", None)
+    terms = terms_from_dict(plan)
+    if expected != terms.fingerprint:
+        raise TacitError(
+            f"the plan has the fingerprint {terms.fingerprint[:16]}..., its file says "
+            f"{str(expected)[:16]}...; agree on the change with all parties, then write the new "
+            "fingerprint everywhere."
+        )
+    return terms
+
+
+def _join_certificates(peers: Sequence[Peer], home: Path) -> Path:
+    try:
+        joined = b"".join(peer.certificate.read_bytes() for peer in peers)
+    except OSError as error:
+        raise TacitError(f"cannot read a peer's certificate: {error}.") from error
+    trusted = home / "trusted.pem"
+    if not trusted.exists() or trusted.read_bytes() != joined:
+        write_public(trusted, joined)
+    return trusted

@@ -1,0 +1,133 @@
+"""What a party keeps of a run: the initiator a model, everybody a receipt. No pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BundleError
+from tacit.guarantee import MpcGuarantee
+from tacit.silo.party.keys import write_private
+from tacit.silo.plan import Plan, plan_from_dict
+from tacit.silo.secure.openings import Opening, opening_from_dict, summarise
+
+MODEL = "model.safetensors"
+RECEIPT = "receipt.json"
+_CHANNELS = (
+    "private channels: TLS 1.3 with pinned certificates among the parties; TLS among their "
+    "engines, which takes any party's certificate, so no party poses as another",
+    "nobody but the computing parties reaches the engines' ports, which also take words without "
+    "TLS: SPU cannot forbid it, a firewall must",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What one party can show of a finished run: the plan, what was opened, and the traffic."""
+
+    party: str
+    plan: Plan
+    info: Mapping[str, Any]
+    opened: tuple[Opening, ...]
+    bytes_sent: int
+    rounds: int
+    seconds: float
+    traffic: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    tls: bool = True
+
+    @property
+    def guarantee(self) -> MpcGuarantee:
+        """What the run protected, and everything that it opened."""
+        return guarantee_of(self.plan, self.opened, tls=self.tls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for `receipt.json`."""
+        return {
+            "party": self.party,
+            "fingerprint": self.plan.fingerprint,
+            "plan": self.plan.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "opened": [o.to_dict() for o in self.opened],
+            "info": dict(self.info),
+            "bytes_sent": self.bytes_sent,
+            "rounds": self.rounds,
+            "seconds": self.seconds,
+            "traffic": [dict(t) for t in self.traffic],
+            "tls": self.tls,
+        }
+
+
+def guarantee_of(plan: Plan, opened: tuple[Opening, ...], *, tls: bool) -> MpcGuarantee:
+    """The guarantee of a run under a plan, with the exact list of what was opened."""
+    channels = _CHANNELS if tls else ("no channel is protected: all parties are on 127.0.0.1",)
+    computing = ", ".join(plan.parties[: plan.n_computing])
+    return MpcGuarantee(
+        n_parties=plan.n_parties,
+        max_corrupt=1,
+        adversary="passive",
+        protocol=plan.protocol,
+        opened=summarise(opened, plan.parties),
+        assumptions=(
+            f"the computing parties ({computing}) follow the protocol and do not collude",
+            *channels,
+            "the owners' machines and the package are genuine",
+        ),
+        not_covered=(
+            "counts, lengths, classes present at each party, plan, message sizes and timing",
+            "what the opened values themselves say about the series",
+            "parties that deviate from the protocol",
+        ),
+    )
+
+
+def receipt_from_dict(plain: Mapping[str, Any]) -> Receipt:
+    """Read back what `Receipt.to_dict` wrote."""
+    try:
+        return Receipt(
+            party=str(plain["party"]),
+            plan=plan_from_dict(plain["plan"]),
+            info=dict(plain["info"]),
+            opened=tuple(opening_from_dict(o) for o in plain["opened"]),
+            bytes_sent=int(plain["bytes_sent"]),
+            rounds=int(plain["rounds"]),
+            seconds=float(plain["seconds"]),
+            traffic=tuple(plain.get("traffic", ())),
+            tls=bool(plain["tls"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(f"not a receipt: {error!r}.") from error
+
+
+def write_outcome(folder: Path, receipt: Receipt, model: bytes | None) -> None:
+    """Write the receipt and, at the initiator, the model; each whole or not at all."""
+    if model is not None:
+        write_private(folder / MODEL, model)
+    text = json.dumps(receipt.to_dict(), indent=1, allow_nan=False)
+    write_private(folder / RECEIPT, text.encode())
+
+
+def read_receipt(folder: Path) -> Receipt:
+    """Read a party's receipt."""
+    try:
+        plain = json.loads((folder / RECEIPT).read_text())
+    except (OSError, ValueError) as error:
+        raise BundleError(f"cannot read {folder / RECEIPT}: {error}.") from error
+    return receipt_from_dict(plain)
+
+
+def read_model(folder: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of the initiator's model."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        arrays = load((folder / MODEL).read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise BundleError(f"cannot read {folder / MODEL}: {error}.") from error
+    return {name: np.asarray(array) for name, array in arrays.items()}

@@ -1,0 +1,1 @@
+"""Computing on secret shares: sessions, protocols and what they open."""

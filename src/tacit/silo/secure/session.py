@@ -1,0 +1,200 @@
+"""The interface between a protocol program and the engine that runs it.
+
+A program is one function that every owner runs in its own process on its own data, all making the
+same calls on the session in the same order::
+
+    def program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult: ...
+
+`SpuSession` (in `tacit.silo.secure.spu_session`) computes over shares; `PlainSession` (in
+`tacit.silo.secure.plain_session`) runs the same program in plaintext and is the oracle in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+
+if TYPE_CHECKING:
+    from tacit.silo.plan import Plan
+    from tacit.silo.secure.openings import Opening
+
+Static = Mapping[str, Any]
+JaxFunction = Callable[..., Any]
+
+# A shared integer must leave room for a product with another one and for sums of products.
+LARGEST_INTEGER = 2**62
+
+
+class PeerFault(TacitError):
+    """What the owner `rank` sent cannot be used; `what` ends the sentence that begins with it."""
+
+    def __init__(self, rank: int, what: str) -> None:
+        super().__init__(f"party {rank} {what}.")
+        self.rank = rank
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A handle on a secret-shared array: its public name, shape and type, never its value."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalInputs:
+    """What one owner holds: its series (n, channels, T), class indices, and private choices.
+
+    `private` never leaves the owner: for example P0's seed for drawing candidates.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.intp]
+    private: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramResult:
+    """What a program returns to its own party: arrays, and plain values that JSON can hold."""
+
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Session(Protocol):
+    """One owner's view of the federation; all owners make the same calls in the same order."""
+
+    @property
+    def rank(self) -> int:
+        """This owner's number; 0 is the initiator P0."""
+        ...
+
+    @property
+    def n_parties(self) -> int:
+        """How many owners there are, computing or only sharing."""
+        ...
+
+    @property
+    def opened(self) -> list[Opening]:
+        """Every value revealed so far, in order; the same list at every owner."""
+        ...
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that this owner has sent: engine, shares and openings."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """Messages that this owner's engine has sent; an upper bound of the rounds."""
+        ...
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds this owner has spent on compiling so far, or on waiting for who compiles."""
+        ...
+
+    def share(
+        self,
+        name: str,
+        value: NDArray[Any] | None,
+        *,
+        owner: int,
+        shape: tuple[int, ...],
+        dtype: str = "int64",
+        limit: float | None = None,
+    ) -> Shared:
+        """Secret-share an array of `owner`, who passes it; all the others pass None.
+
+        `limit` is the largest absolute value that the program's arithmetic can take; the owner's
+        array is refused above it, before anything is sent.
+        """
+        ...
+
+    def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
+        """Apply a pure JAX function of module level to shares: a Shared, or a tuple of them.
+
+        `static` holds public keyword arguments (numbers, strings, tuples). The function may not
+        sort or branch on secrets with operations that open comparisons: these are refused.
+        """
+        ...
+
+    def distances(
+        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
+    ) -> Shared:
+        """`tacit.silo.fedst.distances.distances_dot`, by the fastest protocol with its integers.
+
+        `narrow` promises that no distance before the shift reaches 2^31.
+        """
+        ...
+
+    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
+        """The lowest bits of each row of keys (b, n) from 0 to 2^n_bits - 1, sorted upwards."""
+        ...
+
+    def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
+        """Open a value to one owner; the only way out of the shares, always recorded.
+
+        Returns the array at `to`, None elsewhere.
+        """
+        ...
+
+    def announce(self, value: Any, *, owner: int = 0, what: str) -> Any:
+        """Send a public plain value of `owner` (JSON) to all; recorded like an opening."""
+        ...
+
+    def free(self, *shared: Shared) -> None:
+        """Forget shares that are no longer needed."""
+        ...
+
+    def public_barrier(self) -> None:
+        """Wait until every owner has come here."""
+        ...
+
+    def progress(self, done: int, total: int, message: str) -> None:
+        """Tell the owner's person where the program is; nothing is sent to others."""
+        ...
+
+
+Program = Callable[[Session, LocalInputs, "Plan"], ProgramResult]
+
+
+def check_share(
+    name: str,
+    value: NDArray[Any] | None,
+    *,
+    mine: bool,
+    shape: tuple[int, ...],
+    dtype: str,
+    limit: float | None,
+) -> NDArray[Any] | None:
+    """Refuse what the ring would silently wrap, clamp or misread; return the array to share."""
+    if not mine:
+        if value is not None:
+            raise TacitError(f"only the owner of '{name}' may pass its value; pass None.")
+        return None
+    if value is None or tuple(np.shape(value)) != tuple(shape):
+        got = None if value is None else np.shape(value)
+        raise TacitError(f"'{name}' must have the agreed shape {tuple(shape)}, got {got}.")
+    array = np.asarray(value)
+    if array.dtype != np.dtype(dtype):
+        raise TacitError(f"'{name}' must have the agreed type {dtype}, got {array.dtype}.")
+    if array.size and not np.isfinite(array).all():
+        raise TacitError(f"'{name}' holds NaN or infinity; repair or drop these series.")
+    # Comparison as Python numbers: abs(-2**63) does not exist as int64.
+    largest = max((abs(array.max().item()), abs(array.min().item()))) if array.size else 0
+    allowed = LARGEST_INTEGER if limit is None else limit
+    if largest > allowed:
+        raise TacitError(
+            f"'{name}' holds a value of size {largest:.6g}, above the {allowed:.6g} that the "
+            "shared arithmetic can take; rescale or normalise the series."
+        )
+    return np.ascontiguousarray(array)

@@ -1,0 +1,1 @@
+"""What every part needs from the machine: files, locks, threads, progress, seeds."""

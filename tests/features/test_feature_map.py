@@ -1,0 +1,91 @@
+"""The features are public: the same for everybody, bounded, and blind to the data set."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tacit.errors import TacitError
+from tacit.features.feature_map import generated_signals, public_features
+
+
+def small(length: int = 24, n_channels: int = 2, seed: int = 1) -> np.ndarray:
+    features = public_features(n_channels=n_channels, length=length, n_kernels=30, seed=seed)
+    X = np.random.default_rng(0).standard_normal((7, n_channels, length))
+    return features.transform(X)
+
+
+def test_equal_arguments_give_equal_features_and_other_seeds_others() -> None:
+    first = small()
+    public_features.cache_clear()
+    np.testing.assert_array_equal(first, small())
+    assert not np.allclose(first, small(seed=2))
+
+
+def test_a_row_depends_on_its_own_series_only() -> None:
+    features = public_features(n_channels=1, length=40, n_kernels=30)
+    X = np.random.default_rng(0).standard_normal((300, 1, 40))
+    together = features.transform(X)
+    alone = np.concatenate([features.transform(X[i : i + 1]) for i in (0, 150, 299)])
+    np.testing.assert_allclose(together[[0, 150, 299]], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e9, -1e9])
+def test_rows_have_norm_one_whatever_comes_in(scale: float) -> None:
+    features = public_features(n_channels=2, length=16, n_kernels=12)
+    rows = features.transform(scale * np.random.default_rng(1).standard_normal((5, 2, 16)))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
+
+
+@pytest.mark.parametrize(("n_channels", "length"), [(1, 3), (1, 8), (3, 17), (1, 3000)])
+def test_odd_shapes_work(n_channels: int, length: int) -> None:
+    features = public_features(n_channels=n_channels, length=length, n_kernels=10)
+    rows = features.transform(np.ones((2, n_channels, length)))
+    assert rows.shape == (2, features.n_features)
+
+
+def test_the_proportion_is_the_share_of_steps_above_the_bias() -> None:
+    from tacit.features.feature_map import _KernelBank, _proportions
+
+    X = np.array([[[0.0, 1.0, 3.0, 2.0, 2.0, 9.0]]], dtype=np.float32)
+    bank = _KernelBank(2, np.array([[1.0], [-1.0]], dtype=np.float32), np.float32([-1.5]))
+    # x[t] - x[t + 2] > -1.5: -3, -1, 1, -7 -> two of four steps.
+    np.testing.assert_allclose(_proportions(X, bank), [[0.5]])
+
+
+def test_a_row_does_not_depend_on_the_piece_it_is_computed_in() -> None:
+    features = public_features(n_channels=1, length=9000, n_kernels=5)
+    X = np.random.default_rng(2).standard_normal((150, 1, 9000))  # two pieces
+    halves = [features.transform(X[:70]), features.transform(X[70:])]
+    np.testing.assert_allclose(features.transform(X), np.concatenate(halves), atol=1e-12)
+
+
+def test_decorrelation_works_on_generated_signals() -> None:
+    features = public_features(n_channels=1, length=32, n_kernels=16)
+    X = generated_signals(2000, 1, 32, np.random.default_rng(9))
+    rows = features.transform(X)
+    free = rows[:, :-1] / rows[:, -1:]  # before the rows were made unit
+    spectrum = np.linalg.eigvalsh(np.cov(free.T))
+    assert spectrum[-1] < 2.5  # without decorrelation the largest is about 10
+    assert spectrum[-1] < 40 * np.median(spectrum)
+
+
+def test_other_shapes_are_refused() -> None:
+    features = public_features(n_channels=1, length=10, n_kernels=4)
+    with pytest.raises(TacitError, match="length 10"):
+        features.transform(np.zeros((2, 1, 11)))
+    with pytest.raises(TacitError, match="length"):
+        public_features(n_channels=1, length=2)
+
+
+def test_a_client_needs_numpy_only() -> None:
+    code = (
+        "import sys, tacit.fleet.reports.protocol, tacit.fleet.learning.clients\n"
+        "heavy = {'torch', 'scipy', 'sklearn', 'aeon', 'jax', 'dp_accounting', 'pandas'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

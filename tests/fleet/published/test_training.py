@@ -1,0 +1,150 @@
+"""The paper as written: its equations, its accountant, its shuffler, and its leak."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from contract import toy_problem
+from seeded import SeededNoise
+from tacit.errors import TacitError
+from tacit.fleet.published.training import perturbation, training
+from tacit.fleet.simulation.linking import link_reports, reidentification_rate
+from tacit.guarantee import Unprotected
+from tacit.noise import SYSTEM_NOISE
+
+PARTS = (perturbation.Part(0, 30), perturbation.Part(30, 40))
+
+
+def test_scaling_is_min_max_and_can_be_undone() -> None:
+    rows = np.random.default_rng(0).standard_normal((5, 9))
+    scaled, low, span = perturbation.scale_rows(rows)
+    assert scaled.min() == 0.0
+    assert scaled.max() == 1.0
+    np.testing.assert_allclose(scaled * span + low, rows)
+    flat, _, _ = perturbation.scale_rows(np.ones((1, 4)))
+    assert np.all(np.isfinite(flat))
+
+
+@pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
+def test_noise_has_the_scales_of_equations_one_and_two(k: float) -> None:
+    """Kolmogorov-Smirnov per part; false alarm 1e-6, and a twin that notices 10 %."""
+    rows = np.random.default_rng(0).standard_normal((12_000, 40))
+    noisy, undone = perturbation.perturb(
+        rows, PARTS, k=np.full(12_000, k), epsilon=8.0, source=SYSTEM_NOISE
+    )
+    for part, share in zip(PARTS, (k, 1.0 - k), strict=True):
+        columns = slice(part.start, part.stop)
+        scaled, low, span = perturbation.scale_rows(rows[:, columns])
+        noise = (noisy[:, columns] - scaled).ravel()
+        assert stats.kstest(noise, stats.laplace(scale=share / 8.0).cdf).pvalue > 1e-6
+        assert stats.kstest(1.1 * noise, stats.laplace(scale=share / 8.0).cdf).pvalue < 1e-6
+        np.testing.assert_allclose(undone[:, columns], noisy[:, columns] * span + low)
+
+
+def test_every_client_has_its_own_k() -> None:
+    rows = np.zeros((2, 4000))
+    rows[:, 0] = 1.0
+    parts = (perturbation.Part(0, 2000), perturbation.Part(2000, 4000))
+    k = np.array([0.1, 0.9])
+    noisy, _ = perturbation.perturb(rows, parts, k=k, epsilon=1.0, source=SYSTEM_NOISE)
+    extractor = np.abs(noisy[:, 1000:2000]).mean(axis=1)
+    np.testing.assert_allclose(extractor, k, rtol=0.25)  # 7 standard errors
+
+
+def test_the_accountant_grows_with_rounds_and_falls_with_epsilon_and_clients() -> None:
+    def delta(rounds: int, rate: float, epsilon: float) -> float:
+        return perturbation.moments_delta(
+            rounds=rounds, rate=rate, noise_multiplier=1.0, epsilon=epsilon
+        )
+
+    assert delta(1, 0.4, 8.0) < delta(5, 0.4, 8.0) < delta(20, 0.4, 8.0) <= 1.0
+    assert delta(5, 0.1, 8.0) < delta(5, 0.4, 8.0)
+    assert delta(20, 0.4, 100.0) < delta(20, 0.4, 8.0)
+    # By hand for one round, rate 0.5 and order 7: 7 * 8 * 0.25 / 0.5 - 7 * 8 = -28.
+    assert delta(1, 0.5, 8.0) == pytest.approx(
+        np.exp(min(0.5 * a * (a + 1) - 8 * a for a in range(1, 99)))
+    )
+
+
+def test_epsilon_shrinks_with_what_is_used_up() -> None:
+    assert perturbation.dynamic_epsilon(8.0, 0.0, 0.1) == 8.0
+    assert perturbation.dynamic_epsilon(8.0, 0.025, 0.1) == pytest.approx(6.0)
+    assert perturbation.dynamic_epsilon(8.0, 0.1, 0.1) == 4.0
+
+
+def test_delays_are_uniform_up_to_the_median_proposal() -> None:
+    times = perturbation.delays(20_000, np.array([1.0, 3.0, 100.0]), source=SYSTEM_NOISE)
+    assert stats.kstest(times / 3.0, "uniform").pvalue > 1e-6
+    assert stats.kstest(times / 3.2, "uniform").pvalue < 1e-6
+    with pytest.raises(TacitError, match="delays"):
+        perturbation.delays(2, np.array([0.0]), source=SYSTEM_NOISE)
+
+
+def small_fleet(n_clients: int = 8) -> training.ClientData:
+    X, y = toy_problem(n_series=64, length=32)
+    labels = (y == "b").astype(np.int64)
+    return training.client_data(X, labels, np.arange(64) % n_clients, n_clients=n_clients)
+
+
+def small_config(**changes: object) -> training.PublishedConfig:
+    values: dict[str, object] = {
+        "n_rounds": 6,
+        "clients_per_round": 4,
+        "local_epochs": 2,
+        "batch_size": 8,
+        "epsilon_0": 100.0,
+    }
+    return training.PublishedConfig(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["dptimefl", "fedavg", "cdpfl"])
+def test_all_three_methods_learn_and_promise_nothing(method: str) -> None:
+    data = small_fleet()
+    config = small_config(method=method, n_rounds=12, noise_multiplier=0.3, delta_limit=0.9)
+    run = training.run_published(data, config, n_classes=2, seed=0, source=SeededNoise(1))
+    assert isinstance(run.guarantee, Unprotected)
+    accuracy = np.mean(run.scores(data.X.double().numpy()).argmax(axis=1) == data.labels.numpy())
+    assert accuracy > (0.8 if method != "cdpfl" else 0.4)
+    assert (run.reidentification is not None) == (method == "dptimefl")
+
+
+def test_the_run_stops_before_delta_passes_its_limit() -> None:
+    config = small_config(epsilon_0=1.0, n_rounds=50, delta_limit=0.4, noise_multiplier=2.0)
+    run = training.run_published(small_fleet(), config, n_classes=2, seed=0)
+    assert 0 < len(run.history) < 50
+    assert run.history[-1].delta <= 0.4
+    assert "limit" in run.stopped
+
+
+def test_reports_are_linked_although_they_were_shuffled() -> None:
+    run = training.run_published(small_fleet(), small_config(), n_classes=2, seed=0)
+    assert run.reidentification is not None
+    assert run.reidentification > 0.8  # chance is 0.25
+    assert "LDP" in run.guarantee.reason
+
+
+def test_linking_finds_the_permutation_and_pure_noise_hides_it() -> None:
+    rng = np.random.default_rng(0)
+    references = rng.standard_normal((40, 200))
+    senders = rng.permutation(40)
+    noisy = references[senders] + 0.3 * rng.standard_normal((40, 200))
+    assert reidentification_rate(noisy, references, senders) == 1.0
+    np.testing.assert_array_equal(link_reports(noisy, references), senders)
+    # By chance one report is right on average; 12 or more has probability below 1e-8.
+    assert reidentification_rate(rng.standard_normal((40, 200)), references, senders) < 0.3
+    with pytest.raises(TacitError, match="references"):
+        link_reports(noisy, references[:3])
+
+
+def test_table_two_and_refusals() -> None:
+    assert training.table_two(n_clients=100).clients_per_round == 40
+    many = training.table_two(n_clients=1000)
+    assert (many.clients_per_round, many.delta_limit) == (100, 0.001)
+    with pytest.raises(TacitError, match="method"):
+        training.PublishedConfig(method="x")  # type: ignore[arg-type]
+    with pytest.raises(TacitError, match="epsilon_0"):
+        training.table_two(n_clients=100, epsilon_0=float("nan"))
+    with pytest.raises(TacitError, match="k must"):
+        training.run_published(small_fleet(), small_config(), n_classes=2, k=1.0, seed=0)

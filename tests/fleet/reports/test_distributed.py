@@ -1,0 +1,274 @@
+"""Noise shares and a secure sum: the norm bound, the sum, the theorem and the shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from seeded import SeededNoise
+from tacit.accounting import compose_discrete, compose_gaussian
+from tacit.errors import TacitError
+from tacit.fleet.plan import FleetPlan, make_plan
+from tacit.fleet.reports import distributed, shares
+from tacit.guarantee import DpGuarantee
+from tacit.noise import SYSTEM_NOISE
+
+N = 24
+
+
+@lru_cache
+def plan(n_rounds: int = 4) -> FleetPlan:
+    return make_plan(
+        classes=("a", "b", "c"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=N,
+        n_rounds=n_rounds,
+        n_kernels=20,
+    )
+
+
+def directions(n: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((n, plan().dimension))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_the_integer_norm_never_passes_the_bound() -> None:
+    units = distributed.settings_of(plan()).clip_units
+    one_axis = np.eye(plan().dimension)[:5] * 7.0  # far too long: must be clipped
+    rows = np.concatenate([directions(500), one_axis, np.zeros((1, plan().dimension))])
+    whole = distributed.quantise(rows, plan(), source=SYSTEM_NOISE)
+    assert np.einsum("ij,ij->i", whole, whole).max() <= units**2
+    assert np.linalg.norm(whole[:500], axis=1).min() > 0.9 * units
+
+
+def test_rounding_is_unbiased() -> None:
+    # A mean of 4000 roundings has standard error at most 0.5/sqrt(4000); 7 of them over 90
+    # coordinates is passed with probability below 1e-9.
+    row = directions(1)
+    many = distributed.quantise(np.repeat(row, 4000, axis=0), plan(), source=SYSTEM_NOISE)
+    error = many.mean(axis=0) - row[0] * distributed.direction_scale(plan())
+    assert np.abs(error).max() < 7 * 0.5 / math.sqrt(4000)
+
+
+def test_the_share_path_equals_the_plain_sum_modulo_the_ring() -> None:
+    source = SeededNoise(3)
+    reports = distributed.randomize(directions(N), plan(), source=source)
+    modulus = 2 ** distributed.settings_of(plan()).modulus_bits
+    assert reports.min() >= 0
+    assert reports.max() < modulus
+    rows = np.concatenate([shares.split(report, plan(), source=source) for report in reports])
+    mixed = rows[np.random.default_rng(0).permutation(len(rows))]
+    combined = shares.combine(shares.encode(mixed), plan())
+    assert combined.n == N
+    np.testing.assert_array_equal(combined.total, reports.sum(axis=0) % modulus)
+
+
+def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
+    """Spread and shape of both kinds of noise; false alarm 1e-6; twins notice 15 % and 50 %."""
+    zero = np.zeros((N, plan().dimension))
+    one = distributed.settings_of(plan())
+    modulus = 2**one.modulus_bits
+
+    def signed(total: np.ndarray) -> np.ndarray:
+        return (total + modulus // 2) % modulus - modulus // 2
+
+    shortcut, clients = [], []
+    for _ in range(60):
+        shortcut.append(signed(distributed.summed(zero, plan(), source=SYSTEM_NOISE)))
+        apart = distributed.randomize(zero, plan(), source=SYSTEM_NOISE)
+        clients.append(signed(apart.sum(axis=0) % modulus))
+    a, b = np.concatenate(shortcut), np.concatenate(clients)
+    spread = one.local_sigma * math.sqrt(N)
+    # 6.5 sigmas of a sample standard deviation over `a.size` draws: false alarm below 1e-9.
+    allowed = 6.5 / math.sqrt(2 * a.size)
+    assert abs(a.std() / spread - 1.0) < allowed
+    assert abs(b.std() / spread - 1.0) < allowed
+    assert stats.ks_2samp(a, b).pvalue > 1e-6
+    assert abs(1.15 * a.std() / spread - 1.0) > allowed
+    assert stats.ks_2samp(2.0 * a, b).pvalue < 1e-6
+
+
+def test_shares_alone_are_uniform() -> None:
+    """Chi-square on the top 4 bits of every share but one; false alarm 1e-6."""
+    report = np.zeros(plan().dimension, dtype=np.int64)
+    rows = shares.split(report, plan(), source=SYSTEM_NOISE)
+    settings = distributed.settings_of(plan())
+    body = rows[:, 1:].reshape(shares.n_blocks(plan()), settings.n_shares, -1)
+    for kept in (body[:, :-1], body[:, 1:]):  # any n_shares - 1 of them, the last included
+        top = (kept >> (settings.modulus_bits - 4)).ravel()
+        assert stats.chisquare(np.bincount(top, minlength=16)).pvalue > 1e-6
+    leaky = np.minimum(body.ravel(), 2**settings.modulus_bits // 2)
+    halved = np.bincount(leaky >> (settings.modulus_bits - 4), minlength=16)
+    assert stats.chisquare(halved).pvalue < 1e-6
+
+
+def test_the_plan_is_the_exact_gaussian_curve_but_for_the_grid() -> None:
+    """Two routes: the discrete sums here, continuous noise in the shared accountant."""
+    one = distributed.settings_of(plan())
+    spent = distributed.spent(plan(), [N] * 4)
+    assert spent is not None
+    multiplier = one.local_sigma * math.sqrt(N) / one.clip_units
+    delta = plan().delta * (1 - 1e-3)
+    exact = compose_gaussian(noise_multiplier=multiplier, rounds=4, delta=delta, noise="continuous")
+    assert exact <= spent.epsilon <= exact * (1.0 + 1e-5)
+    assert 0.99 * plan().epsilon < spent.epsilon <= plan().epsilon
+    concentrated = compose_gaussian(noise_multiplier=multiplier, rounds=4, delta=delta)
+    assert spent.epsilon < 0.95 * concentrated
+
+
+@pytest.mark.parametrize("n_min", [19, 60])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 60.0])
+@pytest.mark.parametrize("rounds", [1, 30])
+def test_every_plan_keeps_its_total_and_its_sums_can_be_drawn(
+    n_min: int, epsilon: float, rounds: int
+) -> None:
+    wide = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=60,
+        n_min=n_min,
+        epsilon=epsilon,
+        n_rounds=rounds,
+        n_kernels=8,
+    )
+    spent = distributed.spent(wide, [n_min] * rounds)
+    assert spent is not None
+    assert spent.epsilon <= epsilon
+    zeros = np.zeros((60, wide.dimension))
+    total = distributed.summed(zeros, wide, source=SYSTEM_NOISE)
+    distributed.mean_direction(total, 60, wide)
+
+
+def test_the_gap_is_charged_when_clients_add_little_noise() -> None:
+    arguments = {"clip_units": 10, "dimension": 1000, "delta": 1e-5}
+    little = distributed.sum_epsilon([50], local_sigma=0.7, **arguments)
+    plain = compose_discrete([0.7 * math.sqrt(50)], **arguments)
+    assert little > 1.5 * plain
+    enough = distributed.sum_epsilon([50], local_sigma=3.0, **arguments)
+    assert enough == pytest.approx(compose_discrete([3.0 * math.sqrt(50)], **arguments), rel=1e-9)
+
+
+def test_fewer_reports_cost_more_and_more_cost_less() -> None:
+    spent = [distributed.spent(plan(), [n] * 4) for n in (12, 23, N, 48)]
+    epsilons = [guarantee.epsilon for guarantee in spent if guarantee is not None]
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert len(set(epsilons)) == 4
+
+
+@lru_cache
+def loose() -> FleetPlan:
+    """A plan whose n_min lies well above what the theorem needs."""
+    return make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=200,
+        n_min=50,
+        n_rounds=10,
+        n_kernels=8,
+    )
+
+
+def guarantee(received: list[int]) -> DpGuarantee:
+    found = distributed.spent(loose(), received)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("n", [50, 51, 200])
+def test_the_planned_number_and_more_keep_the_planned_delta(n: int) -> None:
+    found = guarantee([n] * 10)
+    assert found.delta == loose().delta
+    assert found.model == "distributed"
+    assert found.assumptions[0] == (
+        "every counted report comes from a different client that follows the protocol"
+    ), "the noise of all of them is counted, so all of them must make it"
+    mixing = distributed.mixing_delta(loose(), [n] * 10, epsilon=found.epsilon)
+    assert mixing <= 1e-3 * loose().delta, "what the plan has set aside"
+
+
+def test_dishonest_clients_are_to_be_subtracted_and_the_guarantee_says_so() -> None:
+    assert any("n - k reports" in part for part in guarantee([200] * 10).not_covered)
+
+
+def test_the_proven_bits_are_the_number_of_shares_solved_for_them() -> None:
+    settings = distributed.settings_of(loose())
+    bits = distributed.proven_bits(loose(), 50)
+    group = settings.modulus_bits * settings.block_length
+    assert bits >= settings.security_bits
+    for wanted, shares_there in ((bits - 1e-6, 0), (bits + 1e-6, 1)):
+        needed = distributed.shares_needed(n=50, group_bits=group, security_bits=wanted)
+        assert needed == settings.n_shares + shares_there
+    assert distributed.proven_bits(loose(), 18) == -math.inf
+
+
+def test_fewer_reports_than_planned_cost_delta_too() -> None:
+    """Two routes: the theorem solved for the security by hand, ten rounds, three blocks."""
+    n = 41
+    found = guarantee([n] * 10)
+    settings = distributed.settings_of(loose())
+    assert shares.n_blocks(loose()) == 3
+    log_n = math.log2(n) - math.log2(math.e)
+    bits = ((settings.n_shares - 2) * log_n - 8 * settings.modulus_bits) / 2
+    mixing = 10 * 3 * 2.0**-bits * (1.0 + math.exp(found.epsilon))
+    assert found.delta == pytest.approx(0.999 * loose().delta + mixing, rel=1e-12)
+    assert loose().delta < found.delta < 2.0 * loose().delta
+    assert found.epsilon > loose().epsilon
+    one_round = guarantee([n] + [50] * 9)
+    assert loose().delta <= one_round.delta < found.delta
+
+
+@pytest.mark.parametrize("received", [[18] * 10, [50] * 9 + [18], [50] * 9 + [1], [25] * 10])
+def test_where_no_sum_is_proven_only_the_own_noise_is_promised(received: list[int]) -> None:
+    """Below 19 there is no theorem, and at 25 the shares of a plan for 50 mix too little."""
+    found = guarantee(received)
+    settings = distributed.settings_of(loose())
+    alone = compose_discrete(
+        [settings.local_sigma] * 10,
+        clip_units=settings.clip_units,
+        dimension=loose().dimension,
+        delta=loose().delta,
+    )
+    assert found.epsilon == pytest.approx(alone, rel=1e-12)
+    assert found.epsilon > 5 * loose().epsilon, "no false small epsilon"
+    assert found.model == "local"
+    assert "no secure sum is proven" in found.assumptions[0]
+
+
+def test_the_number_of_shares_is_that_of_the_paper() -> None:
+    # Balle et al. quote 12 messages for 32-bit sums of 10,000 parties at 2**-40.
+    assert shares_for(10_000, 32, 40) == 12
+    assert shares_for(100, 32, 40) > shares_for(1000, 32, 40) > shares_for(10_000, 32, 40)
+    with pytest.raises(TacitError, match="19"):
+        shares_for(18, 32, 40)
+
+
+def shares_for(n: int, bits: int, security: int) -> int:
+    return distributed.shares_needed(n=n, group_bits=bits, security_bits=security)
+
+
+def test_a_sum_that_no_honest_fleet_can_reach_is_refused() -> None:
+    modulus = 2 ** distributed.settings_of(plan()).modulus_bits
+    total = np.zeros(plan().dimension, dtype=np.int64)
+    total[0] = modulus // 2
+    with pytest.raises(TacitError, match="honest"):
+        distributed.mean_direction(total, N, plan())
+
+
+def test_too_few_clients_or_too_many_rounds_are_refused() -> None:
+    with pytest.raises(TacitError, match="privunit"):
+        distributed.calibrate(replace(plan(), n_min=18), n_most=18)
+    with pytest.raises(TacitError, match="fewer rounds"):
+        distributed.calibrate(
+            replace(plan(), n_rounds=10**6, client_rounds=10**6, epsilon=0.1), n_most=N
+        )

@@ -1,0 +1,140 @@
+"""The shuffled report: calibration, range and what is charged for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from seeded import SeededNoise
+from tacit.accounting import compose_shuffled
+from tacit.errors import TacitError
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings, make_plan
+from tacit.fleet.reports import privunit
+from tacit.noise import SYSTEM_NOISE
+
+N = 60
+
+
+@lru_cache
+def plan(**changes: int) -> FleetPlan:
+    return make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="privunit",
+        n_clients=N,
+        n_kernels=20,
+        **{"n_rounds": 6, **changes},  # type: ignore[arg-type]
+    )
+
+
+def test_the_whole_run_spends_the_target_and_not_more() -> None:
+    spent = privunit.spent(plan(), [N] * 6)
+    assert spent is not None
+    assert 0.99 * plan().epsilon < spent.epsilon <= plan().epsilon
+    assert (spent.model, spent.unit, spent.neighbours) == ("shuffle", "client", "replace")
+    local = privunit.settings_of(plan()).local_epsilon
+    cap = privunit.parameters(plan()).q * (1.0 + 1e-9)
+    assert spent.epsilon == compose_shuffled([(local, N)] * 6, delta=plan().delta, cap=cap)
+
+
+def test_shuffling_allows_more_than_plain_composition() -> None:
+    assert privunit.settings_of(plan()).local_epsilon > plan().epsilon / 6
+
+
+def test_rounds_in_turn_compose_only_where_a_client_takes_part() -> None:
+    turns = plan(clients_per_round=20)
+    assert turns.client_rounds == 2
+    assert turns.n_min == 20
+    spent = privunit.spent(turns, [20, 20])
+    assert spent is not None
+    assert spent.epsilon <= turns.epsilon
+
+
+def test_a_batch_of_one_is_charged_the_local_epsilon() -> None:
+    spent = privunit.spent(plan(), [1])
+    assert spent is not None
+    assert spent.epsilon == pytest.approx(privunit.settings_of(plan()).local_epsilon, rel=1e-4)
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
+def test_a_delta_that_all_clients_together_would_pass_is_refused_when_planning(
+    mechanism: str,
+) -> None:
+    """It is n_min that is calibrated, and n_clients that a batch may really hold."""
+    with pytest.raises(TacitError, match=r"delta = 0\.001 is not below 1/1100"):
+        make_plan(
+            classes=("a", "b"),
+            n_channels=1,
+            length=24,
+            mechanism=mechanism,
+            n_clients=1100,
+            n_min=900,
+            delta=1e-3,
+            n_kernels=4,
+        )
+
+
+def test_what_was_received_is_accounted_whatever_delta_the_plan_has() -> None:
+    wide = replace(plan(), delta=1e-2)
+    found = privunit.spent(wide, [200])
+    assert found is not None
+    assert found.epsilon <= privunit.settings_of(wide).local_epsilon
+
+
+def test_honest_reports_pass_the_range_check_and_longer_ones_do_not() -> None:
+    rows = np.random.default_rng(0).standard_normal((2000, plan().dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    reports = privunit.randomize(rows, plan(), source=SYSTEM_NOISE)
+    for report in reports:
+        np.testing.assert_array_equal(
+            privunit.decode(privunit.encode(report, plan()), plan()), report
+        )
+    longer = reports[0] / np.linalg.norm(reports[0]) * privunit.largest_norm(plan()) * 1.01
+    with pytest.raises(TacitError, match="outside the randomizer's range"):
+        privunit.decode(privunit.encode(longer, plan()), plan())
+
+
+def test_a_client_without_gradient_still_sends_a_report_of_full_size() -> None:
+    zero = np.zeros((1, plan().dimension))
+    report = privunit.randomize(zero, plan(), source=SeededNoise(0))
+    assert np.linalg.norm(report) > 0.1 * privunit.largest_norm(plan())
+
+
+def test_a_plan_of_the_other_mechanism_is_refused() -> None:
+    other = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="distributed",
+        n_clients=N,
+        n_kernels=20,
+        n_rounds=6,
+    )
+    with pytest.raises(TacitError, match="not privunit"):
+        privunit.parameters(other)
+    with pytest.raises(TacitError, match="local_epsilon"):
+        replace(plan(), settings=PrivUnitSettings(local_epsilon=0.0))
+
+
+@pytest.mark.parametrize(("n_clients", "n_rounds"), [(2, 1), (2, 3), (3, 7), (5, 12), (20, 2)])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_what_is_accounted_never_passes_what_was_asked(
+    n_clients: int, n_rounds: int, epsilon: float
+) -> None:
+    plan = make_plan(
+        classes=("a", "b"),
+        n_channels=1,
+        length=24,
+        mechanism="privunit",
+        n_clients=n_clients,
+        n_rounds=n_rounds,
+        epsilon=epsilon,
+        n_kernels=5,
+    )
+    total = privunit.spent(plan, [n_clients] * n_rounds)
+    assert total is not None
+    assert 0.999 * epsilon < total.epsilon <= epsilon

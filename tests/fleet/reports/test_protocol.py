@@ -1,0 +1,168 @@
+"""The wire form: what a client sends is what the analyser averages, and nothing else is taken."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seeded import SeededNoise
+from tacit.errors import TacitError
+from tacit.fleet.learning.clients import HeadModel, client_direction, initial_model
+from tacit.fleet.plan import FleetPlan, make_plan, plan_from_json
+from tacit.fleet.reports import protocol
+
+N = 24
+CLASSES = ("a", "b", "c")
+
+
+@lru_cache
+def small_plan(mechanism: str, **changes: object) -> FleetPlan:
+    return make_plan(
+        classes=CLASSES,
+        n_channels=1,
+        length=24,
+        mechanism=mechanism,
+        n_clients=N,
+        n_rounds=3,
+        n_kernels=20,
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def client_data(seed: int) -> tuple[np.ndarray, list[str]]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((4, 1, 24)), list("abca")
+
+
+def batch(plan: FleetPlan, model: HeadModel, *, n: int = N) -> list[bytes]:
+    source = SeededNoise(5)
+    return [
+        message
+        for client in range(n)
+        for message in protocol.client_messages(model, *client_data(client), plan, source=source)
+    ]
+
+
+@pytest.fixture(params=["privunit", "distributed"])
+def plan(request: pytest.FixtureRequest) -> FleetPlan:
+    return small_plan(request.param)
+
+
+def test_a_round_goes_through_bytes_in_any_order(plan: FleetPlan) -> None:
+    model = initial_model(plan)
+    messages = batch(plan, model)
+    assert len(messages) == N * protocol.messages_per_client(plan)
+    assert {len(message) for message in messages} == {protocol.message_bytes(plan)}
+    order = np.random.default_rng(0).permutation(len(messages))
+    straight = protocol.collect(messages, plan)
+    mixed = protocol.collect([messages[i] for i in order], plan)
+    assert straight.n == mixed.n == N
+    np.testing.assert_allclose(straight.mean, mixed.mean, rtol=1e-12, atol=1e-12)
+    after = protocol.round_update(model, mixed, plan)
+    assert after.round_number == 1
+    assert np.all(np.isfinite(after.weights))
+    assert np.any(after.weights != 0)
+
+
+def test_the_mean_of_many_reports_nears_the_true_direction(plan: FleetPlan) -> None:
+    # Unbiased: the error of a mean of n reports shrinks like sqrt(second moment / n); 6 times
+    # that is passed with probability far below 1e-6.
+    model = initial_model(plan)
+    X, y = client_data(0)
+    truth = client_direction(model, X, y, plan)
+    many = np.repeat(truth[None, :], 4000, axis=0)
+    source = SeededNoise(1)
+    if plan.mechanism == "privunit":
+        from tacit.fleet.reports import privunit as mechanism
+
+        mean = mechanism.randomize(many, plan, source=source).mean(axis=0)
+    else:
+        from tacit.fleet.reports import distributed as mechanism
+
+        total = mechanism.summed(many[:N], plan, source=source)  # type: ignore[attr-defined]
+        mean = mechanism.mean_direction(total, N, plan)  # type: ignore[attr-defined]
+        many = many[:N]
+    spread = mechanism.noise_norm(plan) * np.sqrt(plan.n_min / len(many))
+    along = float((mean - truth) @ truth)
+    assert abs(along) < 6.0 * spread / np.sqrt(plan.dimension) * 1.2
+    assert np.linalg.norm(mean - truth) < 1.5 * spread
+
+
+def test_too_few_reports_release_nothing(plan: FleetPlan) -> None:
+    messages = batch(plan, initial_model(plan), n=N - 1)
+    with pytest.raises(protocol.RoundNotReleased, match=f"{N - 1} valid reports and needs {N}"):
+        protocol.collect(messages, plan)
+
+
+def test_reports_outside_of_the_range_are_not_counted() -> None:
+    plan = small_plan("privunit", n_min=N - 2)
+    messages = batch(plan, initial_model(plan))
+    huge = np.full(plan.dimension, 1e6, dtype="<f4").tobytes()
+    broken = np.full(plan.dimension, np.nan, dtype="<f4").tobytes()
+    result = protocol.collect([huge, broken, *messages[2:]], plan)
+    assert (result.n, result.refused) == (N - 2, 2)
+    expected = protocol.collect(messages[2:], plan)
+    np.testing.assert_array_equal(result.mean, expected.mean)
+    with pytest.raises(protocol.RoundNotReleased):
+        protocol.collect([huge, broken, huge, *messages[3:]], plan)
+
+
+def test_a_lost_or_foreign_share_spoils_the_round() -> None:
+    plan = small_plan("distributed")
+    messages = batch(plan, initial_model(plan))
+    foreign = np.full(len(messages[0]) // 4, 2**32 - 1, dtype="<u4").tobytes()
+    for bad in (messages[1:], [foreign, *messages[1:]], [b"x", *messages[1:]]):
+        with pytest.raises(TacitError, match="not used"):
+            protocol.collect(bad, plan)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=400))
+def test_no_bytes_crash_the_analyser(message: bytes) -> None:
+    for mechanism in ("privunit", "distributed"):
+        plan = small_plan(mechanism)
+        with pytest.raises(TacitError):
+            protocol.collect([message], plan)
+
+
+def test_the_plan_survives_json_and_refuses_what_it_does_not_know(plan: FleetPlan) -> None:
+    assert plan_from_json(plan.to_json()) == plan
+    for text in ("", "[]", "{}", plan.to_json().replace("n_min", "n_max")):
+        with pytest.raises(TacitError):
+            plan_from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"n_min": N + 1}, "n_min"),
+        ({"clients_per_round": N + 1}, "clients_per_round"),
+        ({"clients_per_round": 1}, "clients_per_round"),
+    ],
+)
+def test_impossible_plans_are_refused(changes: dict[str, object], word: str) -> None:
+    with pytest.raises(TacitError, match=word):
+        small_plan("privunit", **changes)
+
+
+def test_an_unknown_label_or_an_empty_client_is_refused(plan: FleetPlan) -> None:
+    model = initial_model(plan)
+    X, _ = client_data(0)
+    with pytest.raises(TacitError, match="'z'"):
+        protocol.client_messages(model, X, list("abcz"), plan)
+    with pytest.raises(TacitError, match="as many labels"):
+        protocol.client_messages(model, X[:0], [], plan)
+
+
+def test_a_plan_for_other_features_is_refused() -> None:
+    plain = json.loads(small_plan("privunit").to_json())
+    del plain["feature_version"]  # as plans were written before features had versions
+    with pytest.raises(TacitError, match="train again"):
+        plan_from_json(json.dumps(plain))

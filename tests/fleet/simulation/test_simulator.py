@@ -1,0 +1,341 @@
+"""A whole run: what it learns, what it charges, what it does when clients stay away."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seeded import SeededNoise
+from tacit.data import load_dataset
+from tacit.errors import BundleError, TacitError
+from tacit.fleet.learning.clients import (
+    class_scores,
+    contrasts,
+    feature_map,
+    group_clients,
+    local_moves,
+    local_solutions,
+)
+from tacit.fleet.plan import FleetPlan, Training, default_training, make_plan
+from tacit.fleet.reports.protocol import RoundNotReleased
+from tacit.fleet.simulation import simulator
+from tacit.fleet.simulation.baselines import train_central, train_fedavg
+from tacit.fleet.simulation.checkpoint import load_checkpoint
+
+N = 40
+
+
+@lru_cache
+def plan(mechanism: str = "distributed", **changes: int) -> FleetPlan:
+    options: dict[str, int] = {"n_clients": N, "n_rounds": 12, "n_kernels": 30, **changes}
+    return make_plan(
+        classes=("1", "2"),
+        n_channels=1,
+        length=24,
+        mechanism=mechanism,
+        epsilon=20.0,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+@lru_cache
+def problem() -> tuple[simulator.Fleet, np.ndarray, np.ndarray]:
+    data = load_dataset("ItalyPowerDemand")
+    rows = feature_map(plan()).transform(np.concatenate([data.X_train, data.X_test]))
+    labels = (np.concatenate([data.y_train, data.y_test]) == "2").astype(np.int64)
+    train, test = slice(0, 600), slice(600, None)
+    client = np.arange(600) % N
+    fleet = simulator.make_fleet(rows[train], labels[train], client, n_clients=N, n_classes=2)
+    return fleet, rows[test], labels[test]
+
+
+def run(mechanism: str = "distributed", seed: int = 0, **options: object) -> simulator.FleetRun:
+    changes = options.pop("plan", {})
+    return simulator.simulate(
+        problem()[0],
+        plan(mechanism, **changes),  # type: ignore[arg-type]
+        rng=np.random.default_rng(seed),
+        source=SeededNoise(seed),
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def accuracy(weights: np.ndarray) -> float:
+    _, rows, labels = problem()
+    return float(np.mean(class_scores(rows, weights).argmax(axis=1) == labels))
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
+def test_a_run_learns_within_its_budget(mechanism: str) -> None:
+    result = run(mechanism)
+    assert accuracy(result.model.average) > 0.8
+    assert 0.9 * 20.0 < result.guarantee.epsilon <= 20.0
+    assert [record.n_reports for record in result.history] == [N] * 12
+    spent = [record.epsilon_spent for record in result.history if record.epsilon_spent]
+    assert spent == sorted(spent)
+    assert spent[-1] == result.guarantee.epsilon
+    np.testing.assert_array_equal(result.client_epsilon, result.guarantee.epsilon)
+
+
+def test_only_short_runs_take_shorter_steps() -> None:
+    rates = [default_training(0.8, n_rounds=n).server_rate for n in (4, 16, 80, 320)]
+    assert rates[0] == pytest.approx(rates[1] / 4)
+    assert rates[1] == rates[2] == rates[3]
+
+
+def test_only_the_noise_makes_two_runs_differ() -> None:
+    again = [run(seed=4).model.weights for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+    fleet = problem()[0]
+    free = [
+        simulator.simulate(fleet, plan(), rng=np.random.default_rng(4)).model.weights
+        for _ in range(2)
+    ]
+    assert not np.allclose(*free)
+
+
+def test_batching_clients_changes_no_direction() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.array([1, 2, 3, 5, 8, 13])
+    client = np.repeat(np.arange(6), sizes)
+    rows = rng.standard_normal((len(client), 7))
+    labels = rng.integers(0, 3, len(client))
+    weights = rng.standard_normal((2, 7))
+    groups = group_clients(rows, labels, client, n_clients=6, n_classes=3)
+    for group in groups:
+        for place, c in enumerate(group.clients):
+            own = client == c
+            alone = group_clients(
+                rows[own], labels[own], np.zeros(sizes[c], dtype=int), n_clients=1, n_classes=3
+            )[0]
+            np.testing.assert_allclose(
+                local_moves(weights, group, n_steps=3, rate=4.0)[place],
+                local_moves(weights, alone, n_steps=3, rate=4.0)[0],
+                atol=1e-12,
+            )
+            np.testing.assert_allclose(
+                local_solutions(weights, group, Training())[place],
+                local_solutions(weights, alone, Training())[0],
+                atol=1e-10,
+            )
+
+
+def test_the_local_step_is_the_gradient_of_the_softmax_loss() -> None:
+    rng = np.random.default_rng(1)
+    rows, labels = rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
+    group = group_clients(rows, labels, np.zeros(6, dtype=int), n_clients=1, n_classes=3)[0]
+    weights = rng.standard_normal((2, 4))
+    move = local_moves(weights, group, n_steps=1, rate=1.0)[0]
+
+    def loss(w: np.ndarray) -> float:
+        scores = class_scores(rows, w)
+        return float(np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(6), labels]))
+
+    for place in np.ndindex(weights.shape):
+        step = np.zeros_like(weights)
+        step[place] = 1e-6
+        slope = (loss(weights + step) - loss(weights - step)) / 2e-6
+        assert move[place] == pytest.approx(slope, abs=1e-8)
+
+
+def test_the_local_solution_is_the_ridge_regression_of_the_balanced_errors() -> None:
+    rng = np.random.default_rng(2)
+    rows, labels = rng.standard_normal((7, 4)), np.array([0, 0, 0, 0, 1, 1, 2])
+    group = group_clients(rows, labels, np.zeros(7, dtype=int), n_clients=1, n_classes=3)[0]
+    weights = rng.standard_normal((2, 4))
+    training = Training()
+    scores = np.exp(class_scores(rows, weights))
+    errors = scores / scores.sum(axis=1, keepdims=True) - np.eye(3)[labels]
+    errors /= np.sqrt(np.bincount(labels)[labels])[:, None]
+    contrast = contrasts(3)
+    # The primal normal equations, where the code solves the dual ones.
+    hessian = rows.T @ rows / 7 + training.local_ridge * np.eye(4)
+    expected = np.linalg.solve(hessian, rows.T @ errors @ contrast.T).T
+    np.testing.assert_allclose(local_solutions(weights, group, training)[0], expected)
+    with pytest.raises(TacitError, match="local_ridge"):
+        local_solutions(weights, group, Training(local_ridge=1.0))
+
+
+def test_the_account_follows_the_reports_really_received() -> None:
+    full = run()
+    thin = run(plan={"n_min": 20}, dropout=0.3)
+    assert all(record.n_reports < N for record in thin.history)
+    assert thin.guarantee.epsilon <= 20.0
+    assert full.guarantee.epsilon <= 20.0
+    assert thin.history[0].n_reports >= 20
+
+
+def test_rounds_with_too_few_reports_are_not_released_and_cost_nothing() -> None:
+    result = run(plan={"n_min": 30}, dropout=0.25)
+    released = [record for record in result.history if record.released]
+    assert 0 < len(released) < 12
+    assert result.model.round_number == len(released)
+    with pytest.raises(RoundNotReleased, match="nothing was learned"):
+        run(dropout=0.5)
+
+
+def test_clients_in_turn_spend_for_their_own_rounds_only() -> None:
+    result = run("privunit", plan={"clients_per_round": 20}, clients_per_round=20)
+    assert result.plan.client_rounds == 6
+    assert result.guarantee.epsilon <= 20.0
+
+
+def test_local_epsilons_per_client_are_charged_among_their_equals() -> None:
+    values = np.where(np.arange(N) < 10, 0.2, 0.8)
+    result = run("privunit", local_epsilon=values)
+    few, many = result.client_epsilon[0], result.client_epsilon[-1]
+    assert few < many == result.guarantee.epsilon
+    assert few <= 12 * 0.2 + 1e-9  # never above plain composition
+    alone = simulator.privunit.spent(
+        simulator.replace(result.plan, settings=simulator.PrivUnitSettings(local_epsilon=0.8)),
+        [30] * 12,
+    )
+    assert alone is not None
+    assert many == alone.epsilon
+    with pytest.raises(TacitError, match="pass the total"):
+        run("privunit", local_epsilon=np.where(np.arange(N) < 1, 5.0, 0.5))
+    with pytest.raises(TacitError, match="privunit"):
+        run("distributed", local_epsilon=values)
+
+
+class _Death(Exception):
+    """The machine goes away."""
+
+
+def _die_after(rounds: int) -> object:
+    def progress(done: int, total: int, message: str) -> None:
+        if done == rounds:
+            raise _Death
+
+    return progress
+
+
+def test_a_run_resumes_where_it_was_and_spends_nothing_twice(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    with pytest.raises(_Death):
+        run(checkpoint=file, progress=_die_after(5))
+    assert len(load_checkpoint(file).received) == 5
+    resumed = run(checkpoint=file, resume=True)
+    assert resumed.model.round_number == 12
+    assert len(resumed.history) == 12
+    assert resumed.guarantee.epsilon == run().guarantee.epsilon
+
+
+def test_a_round_that_died_between_opening_and_saving_counts_as_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run.npz"
+    release = simulator._release
+    calls = []
+
+    def dying(*arguments: object) -> object:
+        calls.append(1)
+        if len(calls) == 4:
+            raise _Death
+        return release(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(simulator, "_release", dying)
+    with pytest.raises(_Death):
+        run(checkpoint=file)
+    state = load_checkpoint(file)
+    assert (len(state.received), state.model.round_number) == (4, 3)
+    resumed = run(checkpoint=file, resume=True)
+    assert resumed.model.round_number == 11  # one round was lost, not repeated
+    assert resumed.guarantee.epsilon == run().guarantee.epsilon
+
+
+def test_a_checkpoint_of_another_plan_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    run(checkpoint=file)
+    with pytest.raises(BundleError, match="another plan"):
+        run("privunit", checkpoint=file, resume=True)
+    with pytest.raises(BundleError, match="no checkpoint"):
+        run(checkpoint=tmp_path / "none.npz", resume=True)
+
+
+def test_a_resumed_run_keeps_the_turns_of_its_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four of forty clients per round, ten rounds, a death after each: one report per client."""
+    reports = np.zeros(N, dtype=int)
+    directions = simulator.Fleet.directions
+
+    def counted(self: simulator.Fleet, members: np.ndarray, *rest: object) -> object:
+        reports[members] += 1
+        return directions(self, members, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(simulator.Fleet, "directions", counted)
+    options = {"clients_per_round": 4, "plan": {"clients_per_round": 4, "n_rounds": 10}}
+    for number in range(10):  # every process draws another order
+        try:
+            result = run(
+                "privunit",
+                seed=number,
+                checkpoint=tmp_path / "run.npz",
+                resume=number > 0,
+                progress=_die_after(number + 1) if number < 9 else simulator.silent,
+                **dict(options),
+            )
+        except _Death:
+            continue
+    assert result.plan.client_rounds == 1
+    assert reports.tolist() == [1] * N
+    assert result.guarantee.epsilon <= 20.0
+
+
+def test_a_resumption_with_other_local_epsilons_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    with pytest.raises(_Death):
+        run("privunit", local_epsilon=[0.8] * N, checkpoint=file, progress=_die_after(11))
+    for other in ([0.1] * N, [0.8] * (N - 1) + [0.7], None):
+        with pytest.raises(BundleError, match="resume with the same local epsilons"):
+            run("privunit", local_epsilon=other, checkpoint=file, resume=True)
+    resumed = run("privunit", local_epsilon=[0.8] * N, checkpoint=file, resume=True)
+    assert resumed.guarantee.epsilon == run("privunit", local_epsilon=[0.8] * N).guarantee.epsilon
+
+
+def test_a_resumption_with_other_owners_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    run(checkpoint=file)
+    rows, labels = (
+        np.random.default_rng(0).normal(size=(600, plan().n_features)),
+        np.arange(600) % 2,
+    )
+    other = simulator.make_fleet(
+        rows, labels, np.roll(np.arange(600) % N, 1), n_clients=N, n_classes=2
+    )
+    with pytest.raises(BundleError, match="dealt to clients in another way"):
+        simulator.simulate(
+            other, plan(), rng=np.random.default_rng(0), checkpoint=file, resume=True
+        )
+
+
+def test_turns_that_the_plan_does_not_count_on_are_refused() -> None:
+    turns = plan("privunit", clients_per_round=20)
+    with pytest.raises(TacitError, match="12 rounds each and the plan counts on 6"):
+        simulator.simulate(problem()[0], turns, rng=np.random.default_rng(0))
+    with pytest.raises(TacitError, match="clients_per_round must lie"):
+        run(clients_per_round=41)
+    with pytest.raises(TacitError, match="resume needs the checkpoint"):
+        run(resume=True)
+
+
+def test_the_baselines_bound_the_private_run() -> None:
+    fleet = problem()[0]
+    best = accuracy(train_fedavg(fleet, plan()).average)
+    central, guarantee = train_central(fleet, plan(), source=SeededNoise(0))
+    assert best > 0.9
+    assert accuracy(central.average) > 0.8
+    assert (guarantee.model, guarantee.epsilon <= 20.0) == ("central", True)
+
+
+def test_an_empty_client_and_a_bad_dropout_are_refused() -> None:
+    with pytest.raises(TacitError, match="holds no series"):
+        simulator.make_fleet(
+            np.ones((2, 3)), np.array([0, 1]), np.array([0, 2]), n_clients=3, n_classes=2
+        )
+    with pytest.raises(TacitError, match="dropout"):
+        run(dropout=1.0)

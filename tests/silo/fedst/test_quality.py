@@ -1,0 +1,131 @@
+"""Qualities against independent implementations of the corrected formulas."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.experimental import enable_x64
+from sklearn.feature_selection import f_classif
+
+from tacit.errors import TacitError
+from tacit.silo.fedst.quality import (
+    GAIN_BITS,
+    RATIO_BITS,
+    check_series_count,
+    class_counts,
+    f_quality,
+    gain_in_order,
+    gain_keys,
+    ig_quality_basic,
+)
+from tacit.silo.secure.sorting_network import sorted_low_bits
+
+
+def ig_quality(distances: Any, indicators: Any, candidate: Any, *, tie_seed: int) -> Any:
+    keys, ours = gain_keys(distances, indicators, candidate, tie_seed=tie_seed)
+    return gain_in_order(sorted_low_bits(keys), ours)
+
+
+def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % n_classes
+    pull = rng.uniform(0, 2, size=(12, 1)) * codes
+    distances = np.abs(rng.normal(size=(12, n)) + pull) * 2**16
+    return distances.astype(np.int64), codes
+
+
+def f_of(distances: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    one_hot = np.eye(codes.max() + 1, dtype=np.int64)[codes]
+    with enable_x64():
+        sizes, reciprocals = jax.jit(class_counts)(one_hot)
+        return np.asarray(jax.jit(f_quality)(distances, one_hot, sizes, reciprocals))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_f_is_the_between_share_of_anova(n_classes: int) -> None:
+    distances, codes = problem(n_classes=n_classes)
+    f = f_classif(distances.T.astype(float), codes)[0]
+    ratio = f * (n_classes - 1)
+    share = ratio / (ratio + len(codes) - n_classes)
+    np.testing.assert_allclose(f_of(distances, codes) / 2.0**RATIO_BITS, share, atol=2e-6)
+
+
+def test_f_weighs_classes_by_their_sizes() -> None:
+    """Eq. 8 as printed leaves n_c out: here it would prefer the wrong candidate."""
+    codes = np.array([0] * 30 + [1] * 3 + [2] * 3)
+    rng = np.random.default_rng(1)
+    noise = rng.normal(scale=2000.0, size=(2, 36))
+    means = np.array([[40000.0, 60000.0, 60000.0], [50000.0, 37000.0, 63000.0]])
+    distances = (means[:, codes] + noise).astype(np.int64)
+    quality = f_of(distances, codes)
+    f = f_classif(distances.T.astype(float), codes)[0]
+    unweighted = [np.var([d[codes == c].mean() for c in range(3)]) for d in distances]
+    assert (quality[0] > quality[1]) == (f[0] > f[1])
+    assert (f[0] > f[1]) != (unweighted[0] > unweighted[1])
+
+
+def test_f_of_equal_distances_and_absent_classes() -> None:
+    flat = np.full((1, 9), 2**20 - 1, dtype=np.int64)
+    assert f_of(flat, np.arange(9) % 3)[0] == 0
+    codes = np.array([0, 0, 0, 2, 2, 2])  # class 1 has no series
+    split = np.array([[1, 2, 3, 900000, 900001, 900002]])
+    assert f_of(split, codes)[0] > 0.99 * 2**RATIO_BITS
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 20))
+def test_f_never_leaves_its_range(seed: int, bits: int) -> None:
+    distances = np.random.default_rng(seed).integers(0, 2**bits, size=(4, 16), endpoint=True)
+    quality = f_of(np.minimum(distances, 2**20 - 1), np.arange(16) % 2)
+    assert ((quality >= 0) & (quality < 2**RATIO_BITS)).all()
+
+
+def gain_by_definition(distances: np.ndarray, ours: np.ndarray) -> float:
+    """Eq. 2 with the weights of the sides, over all thresholds."""
+
+    def entropy(part: np.ndarray) -> float:
+        p = part.mean() if len(part) else 0.0
+        return 0.0 if p in (0.0, 1.0) else float(-p * np.log2(p) - (1 - p) * np.log2(1 - p))
+
+    best = 0.0
+    for threshold in distances:
+        left, right = ours[distances <= threshold], ours[distances > threshold]
+        weighted = (len(left) * entropy(left) + len(right) * entropy(right)) / len(ours)
+        best = max(best, entropy(ours) - weighted)
+    return best
+
+
+@pytest.mark.parametrize("route", [ig_quality, ig_quality_basic])
+def test_gain_is_the_weighted_information_gain(route: Any) -> None:
+    distances, codes = problem(n=24)
+    distances[0] = codes * 10**5 + np.arange(24)  # a perfect split for class 0
+    one_hot = np.eye(3, dtype=np.int64)[codes]
+    candidate = np.arange(12) % 3
+    with enable_x64():
+        run = jax.jit(partial(route, tie_seed=1))
+        found = np.asarray(run(distances, one_hot, one_hot[candidate]))
+    for b in range(12):
+        wanted = gain_by_definition(distances[b], codes == candidate[b])
+        assert found[b] / 2.0**GAIN_BITS == pytest.approx(wanted, abs=0.6 * 2.0**-GAIN_BITS)
+
+
+def test_equal_distances_bring_no_gain_by_luck_of_order() -> None:
+    """Ties are broken by a public random rank, not by the label."""
+    codes = np.arange(64) % 2
+    one_hot = np.eye(2, dtype=np.int64)[codes]
+    with enable_x64():
+        run = jax.jit(partial(ig_quality, tie_seed=0))
+        found = np.asarray(run(np.full((1, 64), 5), one_hot, one_hot[:1]))
+    assert found[0] < 0.2 * 2**GAIN_BITS
+
+
+def test_too_many_series_are_refused() -> None:
+    check_series_count(4096)
+    with pytest.raises(TacitError, match="at most 4096"):
+        check_series_count(4097)

@@ -1,0 +1,233 @@
+"""Faults on real processes: every survivor names the party at fault, in time, and leaves nothing.
+
+Stated times: a party that never comes, `join_seconds` (5 here); one that is silent,
+`silence_seconds` (3 here); everything else is noticed at once. A few seconds are added for a loaded
+machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from silo_parties import (
+    SHORT,
+    Federation,
+    engines_of,
+    environment,
+    federation,
+    own_series,
+    processes_with,
+)
+from tacit.silo.party.folder import load_config, split_address, write_folders
+from tacit.silo.party.keys import make_key_pair
+from tacit.silo.plan import Terms
+
+pytestmark = pytest.mark.slow
+SLACK = 25.0  # for starting Python on a busy machine
+
+
+def test_a_party_that_never_comes_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path, limits=replace(SHORT, join_seconds=5.0)) as f:
+        f.start("a")
+        f.start("b")
+        for name in ("a", "b"):
+            f.assert_refused(name, "party 'c'", "5 s", within=5.0 + SLACK)
+
+
+def test_a_killed_party_is_named_and_the_run_can_be_started_again(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        f.start_all()
+        f.until_working("a")
+        f.running["c"].kill()
+        for name in ("a", "b"):
+            f.assert_refused(name, "party 'c' is gone", within=SLACK)
+        f.running["c"].communicate()
+        assert engines_of(f.configs["c"].parent) == []  # it dies with its party
+        (f.configs["a"].parent / "working").unlink()
+        f.start_all()
+        f.until_working("a")  # the same ports and folders work again
+
+
+def test_a_killed_engine_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        f.start_all()
+        f.until_working("a")
+        _assert_strangers_stay_out(f, tmp_path)
+        (engine,) = engines_of(f.configs["b"].parent)
+        os.kill(engine, signal.SIGKILL)
+        for name in ("a", "b", "c"):
+            f.assert_refused(name, "party 'b'", "SIGKILL", within=SLACK)
+
+
+def _assert_strangers_stay_out(f: Federation, tmp_path: Path) -> None:
+    """While the parties work, nobody without one of their certificates gets a word in."""
+    make_key_pair("x", key=tmp_path / "x.key", certificate=tmp_path / "x.crt")
+    peer = load_config(f.configs["a"]).peers[0]
+    for address in (peer.control, peer.engine):
+        assert _is_shut(address, None)
+        assert _is_shut(address, (tmp_path / "x.crt", tmp_path / "x.key"))
+        home = f.configs["b"].parent
+        assert not _is_shut(address, (home / "party.crt", home / "party.key"))  # the twin
+
+
+def _is_shut(address: str, pair: tuple[Path, Path] | None) -> bool:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if pair is not None:
+        context.load_cert_chain(*pair)
+    try:
+        plain = socket.create_connection(split_address(address), timeout=2.0)
+        with plain, context.wrap_socket(plain) as secure:
+            return secure.recv(1) == b""
+    except TimeoutError:
+        return False  # it waits for our words
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+def test_a_frozen_party_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        f.start_all()
+        f.until_working("a")
+        f.running["b"].send_signal(signal.SIGSTOP)
+        for name in ("a", "c"):
+            f.assert_refused(name, "party 'b'", "silent for 3 s", within=SLACK)
+        f.running["b"].send_signal(signal.SIGCONT)
+        f.assert_refused("b", "party '", within=SLACK)  # it wakes up alone
+
+
+def test_a_frozen_engine_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        f.start_all()
+        f.until_working("a")
+        (engine,) = engines_of(f.configs["c"].parent)
+        os.kill(engine, signal.SIGSTOP)
+        for name in ("a", "b", "c"):
+            f.assert_refused(name, "party 'c'", "stopped", within=SLACK)
+
+
+def test_a_foreign_certificate_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        # A new key, as after `tacit silo renew`, whose certificate the others never got.
+        home = f.configs["c"].parent
+        make_key_pair("c", key=home / "party.key", certificate=home / "party.crt")
+        shutil.copy(home / "party.crt", home / "peers" / "c.crt")
+        f.start_all()
+        for name in ("a", "b"):
+            f.assert_refused(name, "certificate", "party 'c'", within=SLACK)
+        f.assert_refused("c", "certificate of 'c'", within=SLACK)
+
+
+def test_the_certificate_of_a_neighbour_does_not_pass_for_ones_own(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        home, neighbour = f.configs["c"].parent, f.configs["b"].parent
+        for name in ("party.key", "party.crt"):
+            shutil.copy(neighbour / name, home / name)
+        shutil.copy(home / "party.crt", home / "peers" / "c.crt")
+        f.start("a")
+        f.start("c")
+        f.assert_refused("a", "certificate", "party 'c'", within=SLACK)
+
+
+def test_another_plan_is_named_with_the_field(tmp_path: Path) -> None:
+    with federation(tmp_path, k=3) as f:
+        _replace_plan(f, "b", replace(f.terms, params={"k": 4}))
+        f.start_all()
+        f.assert_refused("a", "party 'b'", "params.k is 3 here and 4 there", within=SLACK)
+        f.assert_refused("c", "party 'b'", "params.k", within=SLACK)
+        f.assert_refused("b", "plan", "params.k", within=SLACK)
+
+
+def _replace_plan(f: Federation, name: str, terms: Terms) -> None:
+    """Give one party the configuration of other terms, with the keys it already has."""
+    other = f.folder / "other"
+    text = f.configs[name].read_text()
+    addresses = re.findall(r'control = "(.*)"\nengine = "(.*)"', text)
+    made = write_folders(other, terms, addresses=addresses, limits=SHORT)
+    shutil.copy(made[name], f.configs[name])
+
+
+def test_another_version_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        f.start("a")
+        f.start("c")
+        f.start("b", prelude="import tacit._version as v; v.VERSION = '0.0.1'")
+        for name in ("a", "c"):
+            f.assert_refused(name, "party 'b'", "version", "tacit is", within=SLACK)
+        f.assert_refused("b", "version", within=SLACK)
+
+
+def test_missing_values_are_named_without_telling_where(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        X, _ = own_series(2)
+        X[1, 0, 3] = np.nan
+        f.start("a")
+        f.start("b")
+        f.start("c", data=f.data_file("c", X=X))
+        for name in ("a", "b"):
+            said = f.assert_refused(name, "party 'c'", "its own data", within=SLACK)
+            assert "row" not in said
+        f.assert_refused("c", "row 2", "step 4", within=SLACK)
+
+
+def test_a_class_that_nobody_else_has_is_named(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        _, y = own_series(1)
+        f.start("a")
+        f.start("b", data=f.data_file("b", y=np.array(["7", *y[1:]])))
+        f.start("c")
+        for name in ("a", "b", "c"):
+            f.assert_refused(name, "party 'b'", "'7'", "no other party", within=SLACK)
+
+
+def test_a_value_that_would_overflow_is_named_only_at_home(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        X, _ = own_series(2)
+        X[0, 0, 0] = 12345.0  # the program allows 100
+        f.start("a")
+        f.start("b")
+        f.start("c", data=f.data_file("c", X=X))
+        for name in ("a", "b"):
+            said = f.assert_refused(name, "party 'c'", within=SLACK)
+            assert "8.09" not in said
+        f.assert_refused("c", "8.09", "rescale", within=SLACK)
+
+
+def test_parties_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    mark = f"TACIT_TEST_MARK={tmp_path}"
+    code = (
+        "from silo_parties import plan_of\n"
+        "from tacit.silo.party.localhost import run_federation\n"
+        "plan, inputs = plan_of('slow_program', 3)\n"
+        "run_federation(plan, inputs)\n"
+    )
+    variables = {**environment(), **dict([mark.split("=", 1)]), "TMPDIR": str(tmp_path)}
+    parent = subprocess.Popen([sys.executable, "-c", code], env=variables)
+    try:
+        _wait_until(lambda: list(tmp_path.glob("tacit-silo-*/parties/*/working")))
+    finally:
+        parent.kill()
+        parent.wait()
+    _wait_until(lambda: processes_with(mark) == [])
+
+
+def _wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SLACK
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
