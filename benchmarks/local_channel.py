@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+from tacit.arrays import Codes, Floats
 from tacit.data import load_dataset
 from tacit.local.encoding.body import train_kernels
 from tacit.local.releases.channel import choose_channel, design_channel, label_gain
@@ -44,9 +44,6 @@ SETS = (
 SIZES = {24: 2, 60: 2, 300: 1}  # series: how many draws
 EPSILONS = (1.0, 2.0, 3.0, 5.0)
 MOST_CELLS = 2500  # the program over series is only solved for small tasks
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 def krr(held_out: Floats, y: Codes, epsilon: float) -> Floats:

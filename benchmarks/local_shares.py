@@ -15,14 +15,13 @@ from collections.abc import Iterator
 
 import numpy as np
 from local_sound import SETS
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.data import list_datasets, load_dataset
 from tacit.local.encoding.body import train_kernels
 from tacit.local.releases.channel import design_channel
 from tacit.local.releases.confusion import class_shares, design_gain
 
-Floats = NDArray[np.float64]
 EQUAL = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 MOST_CLASSES = 12
 # Other cuts of the same recordings as one of the 19.

@@ -13,9 +13,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 
 def krr_rows(k: int, local_epsilon: float) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 
 class TacitError(ValueError):
@@ -25,18 +26,23 @@ class TrustModelMismatch(TacitError):
     """Two guarantees that protect from different adversaries were compared."""
 
 
+def check_positive(value: float, *, name: str, advice: str = "give a number such as 1.0") -> float:
+    """Return `value` as a float if it is a finite number above 0, else refuse."""
+    # Written as "not in range" so that NaN fails too.
+    if not (_is_number(value) and 0.0 < value < math.inf):
+        raise TacitError(f"{name} must be finite and above 0, got {value!r}; {advice}.")
+    return float(value)
+
+
 def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
     """Return `epsilon` as a float if it is finite and above 0, else refuse."""
-    # Written as "not in range" so that NaN fails too.
-    if isinstance(epsilon, bool) or not 0.0 < epsilon < math.inf:
-        what = "the total privacy budget, for example 1.0" if "epsilon" in name else "such a number"
-        raise TacitError(f"{name} must be finite and above 0, got {epsilon!r}; give {what}.")
-    return float(epsilon)
+    advice = "give the total privacy budget, for example 1.0"
+    return check_positive(epsilon, name=name, advice=advice)
 
 
 def check_delta(delta: float, *, name: str = "delta") -> float:
     """Return `delta` as a float if it lies strictly between 0 and 1, else refuse."""
-    if isinstance(delta, bool) or not 0.0 < delta < 1.0:
+    if not (_is_number(delta) and 0.0 < delta < 1.0):
         raise TacitError(
             f"{name} must lie strictly between 0 and 1, got {delta!r}; "
             "choose it well below one over the number of persons, for example 1e-6."
@@ -46,6 +52,11 @@ def check_delta(delta: float, *, name: str = "delta") -> float:
 
 def check_at_least(value: int, low: int, *, name: str) -> int:
     """Return the whole number `value` if it is at least `low`, else refuse."""
-    if isinstance(value, bool) or int(value) != value or value < low:
+    if not (_is_number(value) and low <= value < math.inf and int(value) == value):
         raise TacitError(f"{name} must be a whole number of at least {low}, got {value!r}.")
     return int(value)
+
+
+def _is_number(value: object) -> bool:
+    # NumPy's numbers register as Real too; True is a slip, not a budget.
+    return isinstance(value, Real) and not isinstance(value, bool)

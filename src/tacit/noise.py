@@ -19,10 +19,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Shape = tuple[int, ...]
 
 _INT64_LIMIT = 2**62

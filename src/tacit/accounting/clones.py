@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 LARGEST_N = 10**9  # more reports never hurt, so a larger n is counted as this many
 LARGEST_LOCAL_EPSILON = 100.0  # beyond it no report is a clone, and shuffling gives nothing

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, Floats, clones_delta
+from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, clones_delta
 from tacit.accounting.shuffle import (
     calibrate_one_round,
     check_kind,
     check_shuffle_delta,
     shuffle_epsilon,
 )
+from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
 
 if TYPE_CHECKING:

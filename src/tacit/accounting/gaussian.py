@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
 from tacit.guarantee import Neighbours
 
 Noise = Literal["discrete", "continuous"]
@@ -147,7 +147,7 @@ def zcdp_epsilon(*, rho: float, delta: float) -> float:
     """
     from scipy.optimize import minimize_scalar
 
-    check_epsilon(rho, name="rho")
+    check_positive(rho, name="rho")
     check_delta(delta)
 
     def at(log_excess: float) -> float:
@@ -239,9 +239,9 @@ def _check_sums(
 ) -> None:
     check_at_least(len(sigmas), 1, name="the number of rounds")
     check_at_least(dimension, 1, name="dimension")
-    check_epsilon(clip_units, name="clip_units")
+    check_positive(clip_units, name="clip_units")
     for sigma in sigmas:
-        check_epsilon(sigma, name="sigma")
+        check_positive(sigma, name="sigma")
     if neighbours not in _SENSITIVITY:
         raise TacitError(f"neighbours must be replace or add-remove, got {neighbours!r}.")
 
@@ -249,7 +249,7 @@ def _check_sums(
 def _check(
     noise_multiplier: float, rounds: int, neighbours: str, noise: str, sampling_rate: float
 ) -> None:
-    check_epsilon(noise_multiplier, name="noise_multiplier")
+    check_positive(noise_multiplier, name="noise_multiplier")
     check_at_least(rounds, 1, name="rounds")
     if neighbours not in _SENSITIVITY:
         raise TacitError(f"neighbours must be replace or add-remove, got {neighbours!r}.")

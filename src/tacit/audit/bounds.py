@@ -14,10 +14,9 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 
 def proportion_above(hits: int, runs: int, *, false_alarm: float) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.audit.bounds import DpClaim
 from tacit.audit.engine import Audited
 from tacit.audit.setting import Setting
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     Head = LabelHead | VectorHead | ShapesHead
 
-Floats = NDArray[np.float64]
 Pair = tuple[Any, Any]
 
 _MOST_PAIRS = 8

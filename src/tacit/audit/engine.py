@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.audit.bounds import Claim, proportion_above, proportion_below
 from tacit.audit.statistic import Detector, learn_detector
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import Guarantee, Unprotected
 from tacit.system.progress import Progress, silent
 
-Floats = NDArray[np.float64]
 Input = Any  # a number, a symbol or a series: only the mechanism looks at it
 
 _CHUNK = 2**22  # numbers held at a time

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from tacit.arrays import Floats
 from tacit.audit.engine import AuditResult, check_confidence
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.noise import SYSTEM_NOISE, NoiseSource, bernoulli
 
-Floats = NDArray[np.float64]
 Train = Callable[[NDArray[np.bool_]], Floats]
 
 _GUESS_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)  # how many canaries to guess about, tried in turn

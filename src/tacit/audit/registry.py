@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import mechanisms, noise
+from tacit.arrays import Floats
 from tacit.audit.bounds import (
     DiscreteGaussianClaim,
     DpClaim,
@@ -28,9 +29,6 @@ from tacit.audit.setting import Setting
 from tacit.audit.shuffled import fleet_distributed, fleet_privunit, shuffled_krr
 from tacit.errors import TacitError, check_delta, check_epsilon
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-
-Floats = NDArray[np.float64]
-
 
 Builder = Callable[[Setting], Audited]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import mechanisms, noise
+from tacit.arrays import Floats, Integers
 from tacit.audit.bounds import DpClaim, GaussianClaim
 from tacit.audit.engine import Audited
 from tacit.audit.pairs import ball_pairs, symbol_pairs
 from tacit.audit.setting import Setting
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _CLIENTS = 20
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.audit.bounds import Claim, proportion_above, proportion_below
 
-Floats = NDArray[np.float64]
 Score = Callable[[Floats], Floats]
 
 _BINS = 64

@@ -71,10 +71,10 @@ def init(
     Example: `tacit fleet init fleet --data GunPoint --nodes 3 --rounds 2 --epsilon 8 --json`
     """
     from tacit.data import load_dataset
-    from tacit.errors import check_epsilon
+    from tacit.errors import check_positive
     from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
 
-    check_epsilon(round_seconds, name="--round-seconds")
+    check_positive(round_seconds, name="--round-seconds")
     wishes = Wishes(
         n_nodes=nodes,
         rounds=rounds,

@@ -16,14 +16,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Floats32
 from tacit.errors import TacitError, check_at_least
 from tacit.features.counting import count_true
 from tacit.system.threads import on_all_cores
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 PUBLIC_SEED = 20230
 FEATURE_VERSION = 2  # raised when equal seeds give other features, so that old models are refused
@@ -42,8 +39,8 @@ class _KernelBank:
     """Random kernels of one dilation: columns of `weights` are (channels * length) taps."""
 
     dilation: int
-    weights: Singles
-    biases: Singles
+    weights: Floats32
+    biases: Floats32
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +210,7 @@ def _correlations(X: Floats) -> Floats:
     return products
 
 
-def _proportions(X: Singles, bank: _KernelBank) -> Floats:
+def _proportions(X: Floats32, bank: _KernelBank) -> Floats:
     """Share of time steps at which each kernel's response passes its bias."""
     n_series, n_channels, length = X.shape
     taps = len(bank.weights) // n_channels

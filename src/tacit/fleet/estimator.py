@@ -10,6 +10,7 @@ import numpy as np
 from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.learning.clients import class_scores, feature_map
@@ -19,8 +20,6 @@ from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
-
-Floats = NDArray[np.float64]
 
 
 class _ClientClassifier(BaseClassifier):  # type: ignore[misc]

@@ -12,7 +12,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
 from tacit.features.feature_map import FEATURE_VERSION, PUBLIC_SEED
 
 Mechanism = Literal["privunit", "distributed"]
@@ -34,8 +34,8 @@ class Training:
     averaged_share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_epsilon(self.local_ridge, name="local_ridge")
-        check_epsilon(self.server_rate, name="server_rate")
+        check_positive(self.local_ridge, name="local_ridge")
+        check_positive(self.server_rate, name="server_rate")
         if not 0.0 <= self.balance <= 1.0:
             raise TacitError(f"balance must lie in [0, 1], got {self.balance!r}.")
         if not 0.0 <= self.momentum < 1.0:
@@ -73,7 +73,7 @@ class DistributedSettings:
     def __post_init__(self) -> None:
         for name in ("clip_units", "modulus_bits", "block_length", "n_shares", "security_bits"):
             check_at_least(getattr(self, name), 1, name=name)
-        check_epsilon(self.local_sigma, name="local_sigma")
+        check_positive(self.local_sigma, name="local_sigma")
         if self.modulus_bits > 32:
             raise TacitError(
                 f"modulus_bits must be at most 32, got {self.modulus_bits}; quantise coarser."

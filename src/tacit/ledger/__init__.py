@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from tacit.errors import LedgerError, check_epsilon
+from tacit.errors import LedgerError, check_epsilon, check_positive
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import rows as rows
 from tacit.ledger.chain import Budgets, Entry, exact, float_down, float_up, replay
@@ -97,7 +97,7 @@ class Ledger:
             per_subject_epsilon=_limit(per_subject_epsilon, "per_subject_epsilon"),
             per_subject_delta=_limit(per_subject_delta, "per_subject_delta"),
         )
-        check_epsilon(timeout_seconds, name="timeout_seconds")
+        check_positive(timeout_seconds, name="timeout_seconds")
         default = _limit(new_per_subject_epsilon, "new_per_subject_epsilon")
         ledger = cls(Path(path), timeout_seconds=timeout_seconds)
         ledger._store.touch(create=create)

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
@@ -29,7 +29,6 @@ from tacit.local.model import LocalModel, load_model
 from tacit.local.release import Release
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
-Floats = NDArray[np.float64]
 _KEPT_BYTES = 2**23  # more than the largest array of a release of a few hundred steps
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from tacit.local.softshape.published import TrainedSoftShape
     from tacit.local.softshape.settings import SoftShapeConfig
 
-Floats = NDArray[np.float64]
 
 MODEL_FILE = "model.tacit"
 PUBLISHED_FILE = "published.tacit"

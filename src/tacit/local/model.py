@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit._version import VERSION
+from tacit.arrays import Floats
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import DpGuarantee, Guarantee, from_dict
@@ -27,8 +28,6 @@ from tacit.local.releases.label import LabelHead
 from tacit.local.releases.shapes import ShapesHead
 from tacit.local.releases.vector import VectorHead
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -11,12 +11,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError, check_epsilon
 from tacit.noise import NoiseSource, discrete_laplace
-
-Floats = NDArray[np.float64]
 
 _SLACK = 1.0 - 2.0**-40  # more than the rounding of a sum of any length used here
 _GRID = 2**20  # steps per clip norm: far below any noise that protects

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.noise import NoiseSource, bernoulli, gaussian, uniform
-
-Floats = NDArray[np.float64]
 
 _STANDARD = NormalDist()
 _LARGEST_EPSILON = 500.0  # beyond, the tail probability leaves float64

@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.noise import NoiseSource
 
-Floats = NDArray[np.float64]
 Symbols = NDArray[np.intp]
 Weights = NDArray[np.int64]
 

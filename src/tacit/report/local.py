@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.report.figure import FAMILY_COLOURS, new_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-Floats = NDArray[np.float64]
 _INK = "#222222"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, MpcGuarantee, Unprotected
@@ -18,7 +19,6 @@ from tacit.system.seeds import generator
 
 if TYPE_CHECKING:
     from tacit.silo.explain import Explanation
-    from tacit.silo.fedst.candidates import Floats
     from tacit.silo.model import Shapelet, ShapeletModel
     from tacit.silo.secure.session import LocalInputs, ProgramResult
     from tacit.system.progress import Progress

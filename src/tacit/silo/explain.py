@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import check_at_least
-from tacit.silo.fedst.candidates import Floats, Ints
 from tacit.silo.fedst.forest import Forest
 from tacit.silo.fedst.linear import Logistic
 from tacit.silo.model import ShapeletModel
@@ -54,7 +54,7 @@ def explain(
     x: Floats,
     *,
     classes: Sequence[str],
-    own_features: Ints,
+    own_features: Integers,
     own_codes: NDArray[np.intp],
     n_shapelets: int,
 ) -> Explanation:
@@ -94,7 +94,7 @@ def explain(
     )
 
 
-def influence(classifier: Forest | Logistic, features: Ints, winner: int) -> Floats:
+def influence(classifier: Forest | Logistic, features: Integers, winner: int) -> Floats:
     """Each shapelet's share of the decision for `winner`, for one column of features (K, 1).
 
     Forest: how often it was asked on the paths of the trees that voted for the winner. Logistic
@@ -109,7 +109,7 @@ def influence(classifier: Forest | Logistic, features: Ints, winner: int) -> Flo
     return raw / total if total > 0 else np.full(len(raw), 1.0 / len(raw))
 
 
-def _asked(forest: Forest, features: Ints, winner: int) -> Floats:
+def _asked(forest: Forest, features: Integers, winner: int) -> Floats:
     counts = np.zeros(features.shape[0])
     trees = np.arange(len(forest.labels))
     leaf = forest.leaves(features)[:, 0]

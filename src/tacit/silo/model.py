@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BundleError
-from tacit.silo.fedst.candidates import Encoding, Floats, Ints, choose_encoding, encode
+from tacit.silo.fedst.candidates import Encoding, choose_encoding, encode
 from tacit.silo.fedst.distances import best_windows, own_distances, rescale_for, unit_of
 from tacit.silo.fedst.forest import Forest
 from tacit.silo.fedst.linear import Logistic, Standard
@@ -36,7 +37,7 @@ class ShapeletModel:
     encoding: Encoding
     series: NDArray[np.intp]
     start: NDArray[np.intp]
-    windows: tuple[Ints, ...]
+    windows: tuple[Integers, ...]
     classifier: Forest | Logistic
 
     @property
@@ -48,7 +49,7 @@ class ShapeletModel:
             for s, p, w in zip(self.series, self.start, self.windows, strict=True)
         ]
 
-    def features(self, X: Floats) -> Ints:
+    def features(self, X: Floats) -> Integers:
         """Rescaled distances (K, n) of series (n, N), the integers that the training used."""
         encoded = encode(X, self.encoding)
         out = np.empty((len(self.windows), len(X)), dtype=np.int64)
@@ -107,7 +108,7 @@ def logistic_arrays(model: Logistic) -> Arrays:
 
 
 def model_from(
-    arrays: Mapping[str, NDArray[Any]], *, own: Ints, encoding: Encoding, n_classes: int
+    arrays: Mapping[str, NDArray[Any]], *, own: Integers, encoding: Encoding, n_classes: int
 ) -> ShapeletModel:
     """P0's model from the arrays of a run and its own encoded series, or refuse."""
     try:

@@ -14,8 +14,8 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.audit.attacks.result import AttackResult, SoundCheck, best_guess_rate
 from tacit.audit.bounds import proportion_above
 from tacit.data import load_dataset
@@ -23,9 +23,6 @@ from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.guarantee import show_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, uniform
 from tacit.system.progress import Progress, silent
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 _FALSE_ALARM = 1e-6
 _SOUND_REPEATS = 200  # releases of each candidate by the sound mechanism

@@ -18,8 +18,8 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.audit.attacks.result import AttackResult, SoundCheck, best_guess_rate
 from tacit.data import load_dataset, split_clients
 from tacit.errors import check_at_least, check_delta, check_epsilon
@@ -30,8 +30,6 @@ from tacit.system.progress import Progress, silent
 if TYPE_CHECKING:
     from tacit.fleet.published.training import PublishedRun
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 _SOUND_ROUNDS = 400  # one client is scored in each, so that the counts are independent
 
@@ -87,8 +85,8 @@ def attack_timefl(
 
 def _train_published(
     X: Floats,
-    y: Codes,
-    client: Codes,
+    y: Integers,
+    client: Integers,
     *,
     n_clients: int,
     epsilon: float,
@@ -118,8 +116,8 @@ def _train_published(
 
 def attack_sound_reports(
     X: Floats,
-    y: Codes,
-    client: Codes,
+    y: Integers,
+    client: Integers,
     *,
     n_clients: int,
     epsilon: float,

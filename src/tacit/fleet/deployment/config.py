@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from tacit.errors import TacitError, check_at_least, check_epsilon
+from tacit.errors import TacitError, check_at_least, check_positive
 from tacit.fleet.plan import FleetPlan, plan_from_json
 
 _KEY_HEX = 64
@@ -36,7 +36,7 @@ class FleetRun:
 
     def __post_init__(self) -> None:
         check_at_least(self.plan.n_min, 2, name="n_min")
-        check_epsilon(self.round_seconds, name="round_seconds")
+        check_positive(self.round_seconds, name="round_seconds")
         if not self.run.isalnum():
             raise TacitError(f"run must be letters and digits, got {self.run!r}.")
         if len(self.analyser_key) != _KEY_HEX or not _is_hex(self.analyser_key):

@@ -24,6 +24,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import LedgerError, TacitError
 from tacit.fleet.deployment.config import FleetRun, NodeConfig, read_run
 from tacit.fleet.deployment.keys import trust_only, write_secret_once
@@ -34,7 +35,6 @@ from tacit.guarantee import round_up
 from tacit.ledger import Ledger
 from tacit.system.locks import locked
 
-Floats = NDArray[np.float64]
 NO_REPORT = "this node made no report; its own log says why"
 _LOG = logging.getLogger("tacit.fleet")
 _TASK_SECONDS = 300.0  # for one report at most

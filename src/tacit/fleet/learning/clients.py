@@ -14,12 +14,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 from tacit.features.feature_map import FeatureMap, public_features
 from tacit.fleet.plan import FleetPlan, Training
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _BATCH = 128  # clients whose directions are computed together
 

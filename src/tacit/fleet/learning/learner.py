@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.fleet.learning.clients import HeadModel, class_scores, feature_map, initial_model
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import privunit, protocol
 from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-
-Floats = NDArray[np.float64]
 
 
 class Learner:

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.fleet.published.networks import Parameters, TimeSeriesCnn
 from tacit.noise import NoiseSource, laplace, uniform
-
-Floats = NDArray[np.float64]
 
 _ORDERS = np.arange(1, 257)
 

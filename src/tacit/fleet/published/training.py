@@ -21,9 +21,9 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.published.networks import (
     Parameters,
@@ -50,8 +50,6 @@ from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
 from tacit.system.progress import Progress, silent
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Method = Literal["dptimefl", "fedavg", "cdpfl"]
 
 

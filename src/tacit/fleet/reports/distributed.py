@@ -23,15 +23,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 from tacit.fleet.plan import DistributedSettings, FleetPlan
 from tacit.guarantee import DpGuarantee
 from tacit.noise import NoiseSource, bernoulli, discrete_gaussian
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SMALLEST_N = 19  # the split-and-mix theorem needs this many honest clients
 _LARGEST_SIGMA = 6000.0  # of the sum: exact sampling works in 64 bits up to here

@@ -8,15 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings
 from tacit.guarantee import DpGuarantee
 from tacit.mechanisms import PrivUnitG, calibrate_privunit, randomize_directions, second_moment
 from tacit.noise import NoiseSource
-
-Floats = NDArray[np.float64]
 
 _PRECISION = 1e-4  # relative, of a calibrated local epsilon
 _TAIL = 8.0  # a standard normal passes it with probability 6e-16

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import Floats, HeadModel, client_direction, server_step
+from tacit.fleet.learning.clients import HeadModel, client_direction, server_step
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import distributed, privunit, shares
 from tacit.guarantee import DpGuarantee

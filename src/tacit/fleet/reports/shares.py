@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.distributed import settings_of
 from tacit.noise import NoiseSource
-
-Integers = NDArray[np.int64]
 
 _BLOCK = np.dtype("<u4")
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
-
-Floats = NDArray[np.float64]
 
 
 def reidentification_rate(reports: Floats, references: Floats, senders: NDArray[np.int64]) -> float:

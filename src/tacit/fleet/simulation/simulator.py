@@ -14,15 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import (
-    ClientGroup,
-    Floats,
-    HeadModel,
-    Integers,
-    group_clients,
-    local_directions,
-)
+from tacit.fleet.learning.clients import ClientGroup, HeadModel, group_clients, local_directions
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
 from tacit.fleet.reports import distributed, privunit
 from tacit.fleet.reports.protocol import (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.local.encoding.random_kernels import (
     Encoder,
     encoder_arrays,
@@ -26,8 +27,6 @@ from tacit.system.progress import Progress
 if TYPE_CHECKING:
     from tacit.local.softshape.published import TrainedSoftShape
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 EncoderKind = Literal["kernels", "softshape"]
 
 # Beyond this many series the closed form for many features gets slow, and fewer features do.

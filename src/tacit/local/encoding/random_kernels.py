@@ -24,9 +24,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32
 from tacit.features.counting import count_true
-
-Floats32 = NDArray[np.float32]
 
 KERNEL_LENGTH = 9
 _TAPS = np.array(list(itertools.combinations(range(KERNEL_LENGTH), 3)), dtype=np.intp)

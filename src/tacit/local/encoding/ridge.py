@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Floats32 = NDArray[np.float32]
-Codes = NDArray[np.intp]
+from tacit.arrays import Codes, Floats, Floats32
 
 PENALTIES = tuple(float(a) for a in np.logspace(-3, 3, 13))
 TEMPERATURES = tuple(float(t) for t in np.logspace(-0.5, 2, 26))

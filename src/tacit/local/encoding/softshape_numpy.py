@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32
+
 if TYPE_CHECKING:
     from tacit.local.softshape.published import TrainedSoftShape
 
-Floats32 = NDArray[np.float32]
 _CHUNK = 64
 _EPS = float(np.finfo(np.float32).eps)  # torch's default inside RMSNorm
 

@@ -15,14 +15,12 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError, check_epsilon
 from tacit.local.releases.confusion import design_gain, with_class_shares
 from tacit.mechanisms import channel_epsilon, krr_matrix, tighten_channel
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 ChannelKind = Literal["optimal", "krr"]
 
 # Beyond this, one released label is wrong less often than once in 10^13 at 25 classes: k-RR and

@@ -14,10 +14,8 @@ parts of 29 UCR sets that no benchmark here reports.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from tacit.arrays import Codes, Floats
 
 # Grids that cover "no shrinking" to "all alike" evenly on a logarithmic scale.
 _SHARE_STRENGTHS = np.geomspace(0.3, 1000.0, 25)  # pseudo-series per class

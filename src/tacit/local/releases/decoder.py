@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.encoding.ridge import softmax
 from tacit.system.progress import Progress
@@ -22,8 +23,6 @@ from tacit.system.progress import Progress
 if TYPE_CHECKING:
     import torch
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 _HIDDEN = 32
 _STEPS = 400
 _ROWS = 256  # noisy rows per step: small training sets are repeated under fresh noise

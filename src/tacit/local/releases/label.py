@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.encoding.body import Body
 from tacit.local.release import Kind
@@ -26,9 +27,6 @@ from tacit.local.releases.channel import (
 from tacit.local.releases.confusion import with_class_shares
 from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
 from tacit.noise import NoiseSource
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,14 +14,13 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.local.model import LocalModel
 from tacit.local.release import Release
 from tacit.local.releases.label import LabelHead
 
-Floats = NDArray[np.float64]
 Target = Literal["device_labels", "classes"]
 
 _LARGEST_CONDITION = 1e8

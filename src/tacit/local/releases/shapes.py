@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.release import Kind
 from tacit.local.releases.decoder import ServerNetwork, train_through_noise
@@ -26,8 +27,6 @@ from tacit.system.progress import Progress
 if TYPE_CHECKING:
     import torch
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 _CLIP_NORM = 1.0
 # Chosen among eight settings by held-out series of the training parts of three UCR sets that no

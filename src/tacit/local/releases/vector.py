@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.encoding.body import Body
 from tacit.local.release import Kind
@@ -35,8 +36,6 @@ from tacit.system.progress import Progress
 if TYPE_CHECKING:
     import torch
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 _CLIP_NORM = 1.0
 _LARGEST_DIMENSION = 12

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import check_epsilon
 from tacit.local.softshape.published import TrainedSoftShape
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

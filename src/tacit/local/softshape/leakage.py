@@ -16,14 +16,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.local.softshape.network import SMALLEST_SCALE
 from tacit.local.softshape.published import TrainedSoftShape, train_published
 from tacit.local.softshape.settings import SoftShapeConfig
 from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
 from tacit.system.progress import Progress
-
-Floats = NDArray[np.float64]
 
 
 class Leakage(TypedDict):

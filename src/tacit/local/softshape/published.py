@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tacit.arrays import Floats
 from tacit.errors import BundleError, TacitError, check_at_least, check_epsilon
 from tacit.guarantee import Unprotected
 from tacit.local.softshape.network import SoftShapeNetwork, Trace
@@ -23,7 +24,6 @@ from tacit.local.softshape.training import fit_network, training_release
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress
 
-Floats = NDArray[np.float64]
 _CHUNK = 256
 
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError, check_at_least
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # Products of two encoded windows, and their sums, must also be exact in float64 (53 bits), so
 # that one owner's plaintext distances are the same integers as those computed over shares.
@@ -113,7 +111,7 @@ def choose_encoding(
     )
 
 
-def encode(X: Floats, encoding: Encoding) -> Ints:
+def encode(X: Floats, encoding: Encoding) -> Integers:
     """Series (n, N) as integers; refuse what would not fit."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != encoding.series_length:
@@ -130,7 +128,7 @@ def encode(X: Floats, encoding: Encoding) -> Ints:
             f"a value of size {np.abs(X).max():.6g} exceeds the agreed value_bound "
             f"{encoding.value_bound:g}; rescale the series or agree on a larger bound."
         )
-    encoded: Ints = np.rint(X * 2.0**encoding.fraction_bits).astype(np.int64)
+    encoded: Integers = np.rint(X * 2.0**encoding.fraction_bits).astype(np.int64)
     return encoded
 
 
@@ -216,11 +214,11 @@ class Candidates:
 
     series: NDArray[np.intp]
     start: NDArray[np.intp]
-    windows: Ints
+    windows: Integers
 
 
 def draw_candidates(
-    encoded: Ints, batches: Sequence[Batch], *, rng: np.random.Generator
+    encoded: Integers, batches: Sequence[Batch], *, rng: np.random.Generator
 ) -> list[Candidates]:
     """Windows of P0's series at random, without repeats within one length."""
     n, series_length = encoded.shape

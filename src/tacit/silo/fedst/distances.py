@@ -19,7 +19,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from tacit.silo.fedst.candidates import Encoding, Ints
+from tacit.arrays import Integers
+from tacit.silo.fedst.candidates import Encoding
 
 if TYPE_CHECKING:
     from jax import Array
@@ -118,13 +119,13 @@ def _rescaled_minimum(raw: Array, *, cap: int, shift: int) -> Array:
     return jnp.right_shift(smallest, shift).T
 
 
-def own_distances(encoded: Ints, shapelets: Ints, rescale: Rescale) -> Ints:
+def own_distances(encoded: Integers, shapelets: Integers, rescale: Rescale) -> Integers:
     """The same integers (b, M) for series that one owner holds in plaintext."""
     best, _ = best_windows(encoded, shapelets)
     return np.minimum(best, rescale.cap) >> rescale.shift
 
 
-def best_windows(encoded: Ints, shapelets: Ints) -> tuple[Ints, NDArray[np.intp]]:
+def best_windows(encoded: Integers, shapelets: Integers) -> tuple[Integers, NDArray[np.intp]]:
     """Raw minimum distances (b, M) and the first window where each is attained."""
     # float64 matrix products are exact here: see EXACT_BITS.
     windows = sliding_window_view(encoded.astype(np.float64), shapelets.shape[1], axis=1)

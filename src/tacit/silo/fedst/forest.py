@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.errors import TacitError
 from tacit.silo.secure.sorting_network import maximum_of_last_axis, next_power_of_two
 
 if TYPE_CHECKING:
     from jax import Array
 
-    from tacit.silo.fedst.candidates import Ints
 
 ShapeKey = tuple[tuple[str, int | bool], ...]
 # Scores are compared by cross-multiplication, which needs about M**5 below 2**62.
@@ -88,7 +88,7 @@ def choose_shape(
     )
 
 
-def thresholds_from(own_features: Ints, *, n_thresholds: int) -> Ints:
+def thresholds_from(own_features: Integers, *, n_thresholds: int) -> Integers:
     """P0's thresholds (K, n_thresholds): inner quantiles of its own features (K, M0).
 
     Interpolated: a threshold between two of P0's values suits other owners' values better than
@@ -99,7 +99,7 @@ def thresholds_from(own_features: Ints, *, n_thresholds: int) -> Ints:
     return np.ascontiguousarray(np.floor(quantiles), dtype=np.int64)
 
 
-def row_weights(*, n_trees: int, n_rows: int, seed: int, bootstrap: bool) -> Ints:
+def row_weights(*, n_trees: int, n_rows: int, seed: int, bootstrap: bool) -> Integers:
     """Public bootstrap weights (trees, rows); each tree's weights sum to the number of rows."""
     if not bootstrap:
         return np.ones((n_trees, n_rows), dtype=np.int64)
@@ -282,7 +282,7 @@ class Forest:
     labels: NDArray[np.intp]
     n_classes: int
 
-    def leaves(self, features: Ints) -> NDArray[np.intp]:
+    def leaves(self, features: Integers) -> NDArray[np.intp]:
         """The leaf (trees, n) that each row of `features` (K, n) reaches in each tree."""
         n_trees, n = self.labels.shape[0], features.shape[1]
         node = np.zeros((n_trees, n), dtype=np.intp)
@@ -292,14 +292,17 @@ class Forest:
             node = 2 * node + (values > limit[trees, node])
         return node
 
-    def votes(self, features: Ints) -> NDArray[np.float64]:
+    def votes(self, features: Integers) -> NDArray[np.float64]:
         """The share of trees that vote for each class, (n, C)."""
         chosen = self.labels[np.arange(len(self.labels))[:, None], self.leaves(features)]
         return np.stack([(chosen == c).mean(axis=0) for c in range(self.n_classes)], axis=1)
 
 
 def assemble(
-    chosen: list[NDArray[np.int64]], labels: NDArray[np.int64], thresholds: Ints, shape: ForestShape
+    chosen: list[NDArray[np.int64]],
+    labels: NDArray[np.int64],
+    thresholds: Integers,
+    shape: ForestShape,
 ) -> Forest:
     """P0's model from the opened columns of each level and the opened labels."""
     features, limits = [], []

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.silo.fedst.distances import DISTANCE_BITS
 
 if TYPE_CHECKING:
     from jax import Array
 
-    from tacit.silo.fedst.candidates import Ints
 
 STANDARD_BITS = 10
 # A root keeps two bits of fraction: distances of 20 bits become integers of 12.
@@ -38,18 +38,18 @@ _WEIGHT_UNIT = 2.0**-6
 class Standard:
     """P0's centre and integer multiplier (K, 1) of each feature, from its own rows."""
 
-    centre: Ints
-    multiplier: Ints
+    centre: Integers
+    multiplier: Integers
 
-    def apply(self, features: Ints) -> NDArray[np.float64]:
+    def apply(self, features: Integers) -> NDArray[np.float64]:
         """Standardised roots (n, K) in plaintext, equal to `standardise` over shares."""
         ints = standardise_ints(plain_roots(features), self.centre, self.multiplier, np)
         return np.asarray(ints).T / 2.0**STANDARD_BITS
 
 
-def plain_roots(features: Ints) -> Ints:
+def plain_roots(features: Integers) -> Integers:
     """`roots` in plaintext; floor(sqrt(x)) is exact in float64 for integers of 24 bits."""
-    found: Ints = np.floor(np.sqrt(features * 4.0**_ROOT_FRACTION_BITS)).astype(np.int64)
+    found: Integers = np.floor(np.sqrt(features * 4.0**_ROOT_FRACTION_BITS)).astype(np.int64)
     return found
 
 
@@ -65,7 +65,7 @@ def roots(features: Array) -> Array:
     return root
 
 
-def standard_from(own_features: Ints) -> Standard:
+def standard_from(own_features: Integers) -> Standard:
     """Centre and multiplier from P0's own features (K, M0)."""
     own = plain_roots(own_features)
     centre = np.rint(own.mean(axis=1, keepdims=True)).astype(np.int64)
@@ -128,7 +128,7 @@ class Logistic:
     biases: NDArray[np.float64]
     standard: Standard
 
-    def probabilities(self, features: Ints) -> NDArray[np.float64]:
+    def probabilities(self, features: Integers) -> NDArray[np.float64]:
         """Class probabilities (n, C) of features (K, n)."""
         scores = self.standard.apply(features) @ self.weights + self.biases
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))

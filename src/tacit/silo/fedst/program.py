@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.silo.fedst import forest as trees
-from tacit.silo.fedst.candidates import Ints
 from tacit.silo.fedst.distances import DISTANCE_BITS
 from tacit.silo.fedst.linear import (
     LARGEST_MULTIPLIER,
@@ -155,7 +155,7 @@ def _examined(setup: Setup, n: int) -> Any:
     return setup.batches[: int(np.searchsorted(ends, n)) + 1]
 
 
-def _own_classifier(own: Own, features: Ints | None, setup: Setup) -> Arrays:
+def _own_classifier(own: Own, features: Integers | None, setup: Setup) -> Arrays:
     """P0's classifier on its own rows alone, in plaintext at P0."""
     assert features is not None
     kept = own.n_anchor
@@ -172,7 +172,7 @@ def _own_classifier(own: Own, features: Ints | None, setup: Setup) -> Arrays:
 
 
 def train(
-    session: Session, features: Shared, indicators: Shared, anchor: Ints | None, setup: Setup
+    session: Session, features: Shared, indicators: Shared, anchor: Integers | None, setup: Setup
 ) -> Arrays:
     """The classifier of the settings on features (K, M); its arrays at P0, nothing elsewhere.
 
@@ -184,7 +184,7 @@ def train(
 
 
 def _train_forest(
-    session: Session, features: Shared, indicators: Shared, anchor: Ints | None, setup: Setup
+    session: Session, features: Shared, indicators: Shared, anchor: Integers | None, setup: Setup
 ) -> Arrays:
     settings = setup.settings
     shape = trees.choose_shape(
@@ -232,8 +232,8 @@ def _private_forest(
     session: Session,
     nodes: Shared,
     below: Shared,
-    limits: Ints | None,
-    anchor: Ints | None,
+    limits: Integers | None,
+    anchor: Integers | None,
     shape: trees.ForestShape,
     setup: Setup,
 ) -> Arrays:
@@ -275,7 +275,7 @@ def _private_forest(
 
 
 def _train_logistic(
-    session: Session, features: Shared, indicators: Shared, anchor: Ints | None, setup: Setup
+    session: Session, features: Shared, indicators: Shared, anchor: Integers | None, setup: Setup
 ) -> Arrays:
     standard = None if anchor is None else standard_from(anchor)
     shape = (features.shape[0], 1)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.errors import TacitError
 from tacit.silo.fedst.candidates import (
     Batch,
     Candidates,
     Encoding,
-    Ints,
     choose_encoding,
     draw_candidates,
     encode,
@@ -108,7 +108,7 @@ class Own:
     """
 
     rank: int
-    encoded: Ints
+    encoded: Integers
     y: NDArray[np.intp]
     n_anchor: int
     candidates: list[Candidates] = field(default_factory=list)
@@ -179,7 +179,7 @@ class Searched:
     n_examined: int
     distances: Shared
     qualities: Shared | None
-    own: Ints | None
+    own: Integers | None
     batch_ends: tuple[float, ...]  # seconds since the start, by this owner's clock
 
 
@@ -222,7 +222,7 @@ def search_candidates(
 
 def _batch_distances(
     session: Session, own: Own, data: SharedData, setup: Setup, *, number: int
-) -> tuple[Shared, Ints | None]:
+) -> tuple[Shared, Integers | None]:
     """Distances (b, M) of one batch: P0's own rows in plaintext, the others' over shares."""
     batch = setup.batches[number]
     rescale = rescale_for(batch.length, setup.encoding)

@@ -8,12 +8,11 @@ dropping the upper half of each word. Opens nothing.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.silo.secure.replicated import Pair, Replicated, Words
 
-Floats = NDArray[np.float64]
 Limbs = tuple[Floats, Floats]
 # So many products of 16-bit limbs, twice, sum to at most 2**53: exact in float64.
 MAX_LENGTH = 2**20

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
+
 if TYPE_CHECKING:
     from jax import Array
-
-    from tacit.silo.fedst.candidates import Ints
 
 
 def join_rows(*blocks: Array) -> Array:
@@ -36,7 +36,7 @@ def select_rows(choice: Array, distances: Array) -> Array:
     return choice @ distances
 
 
-def choice_matrix(indices: NDArray[np.intp], *, n: int) -> Ints:
+def choice_matrix(indices: NDArray[np.intp], *, n: int) -> Integers:
     """P0's 0/1 matrix for `select_rows`."""
     choice = np.zeros((len(indices), n), dtype=np.int64)
     choice[np.arange(len(indices)), indices] = 1

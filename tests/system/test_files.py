@@ -1,0 +1,96 @@
+"""A file is whole or not there, whoever dies in between."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tacit.system.files import sync_folder, write_atomic, write_once, write_secret
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "file"
+    write_atomic(target, b"first")
+    write_atomic(target, b"second")
+    assert target.read_bytes() == b"second"
+    assert [path.name for path in target.parent.iterdir()] == ["file"]
+
+
+def test_a_secret_is_never_readable_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    replace = Path.replace
+
+    def looking(self: Path, target: Path) -> Path:
+        seen.append(mode_of(self))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", looking)
+    write_secret(tmp_path / "key", b"secret")
+    assert seen == [0o600]
+    assert mode_of(tmp_path / "key") == 0o600
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_must_be_new_is_not_replaced(
+    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+
+        def no_links(self: Path, target: Path) -> None:
+            if self.exists():
+                raise FileExistsError(self)
+            raise PermissionError("no hard links on this drive")
+
+        monkeypatch.setattr(Path, "hardlink_to", no_links)
+    target = tmp_path / "once"
+    write_once(target, b"first", mode=0o600)
+    with pytest.raises(FileExistsError):
+        write_once(target, b"second", mode=0o600)
+    assert target.read_bytes() == b"first"
+    assert mode_of(target) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["once"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "file"
+    write_atomic(target, b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomic(target, b"new")
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_content_and_folder_are_synced_around_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def syncing(handle: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "content")
+        sync(handle)
+
+    def renaming(self: Path, target: Path) -> Path:
+        steps.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(Path, "replace", renaming)
+    write_atomic(tmp_path / "file", b"x")
+    assert steps == ["content", "rename", "folder"]
+    sync_folder(tmp_path)
+    assert steps[-1] == "folder"
