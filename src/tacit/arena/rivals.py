@@ -15,16 +15,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arena.methods import Outcome, measure
 from tacit.arena.task import Task
+from tacit.arrays import Cube
 from tacit.data import Dataset
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, laplace
 
-Cube = NDArray[np.float64]
 CLIP = 3.0
 
 

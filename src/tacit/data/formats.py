@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.dataset import Cube, Labels
+from tacit.arrays import Cube
+from tacit.data.dataset import Labels
 from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
 
