@@ -209,8 +209,8 @@ def classify_command(
 
     Example: `tacit classify gunpoint --releases releases.json --json`
     """
+    from tacit.local.prevalence import estimate_prevalence
     from tacit.local.release import load_release
-    from tacit.local.releases.prevalence import estimate_prevalence
 
     model = load_bundle(bundle)
     received = load_release(releases)

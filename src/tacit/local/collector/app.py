@@ -10,8 +10,8 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
+from tacit.local.prevalence import Target, estimate_prevalence
 from tacit.local.release import release_from_plain
-from tacit.local.releases.prevalence import Target, estimate_prevalence
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

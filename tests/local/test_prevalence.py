@@ -9,9 +9,9 @@ from scipy import stats
 from tacit.errors import TacitError
 from tacit.local.encoding.body import train_kernels
 from tacit.local.model import LocalModel
+from tacit.local.prevalence import estimate_prevalence
 from tacit.local.releases.channel import design_channel, label_gain
 from tacit.local.releases.label import LabelHead
-from tacit.local.releases.prevalence import estimate_prevalence
 from tacit.noise import SYSTEM_NOISE
 
 FALSE_ALARM = 1e-6
