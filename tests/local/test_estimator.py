@@ -15,17 +15,17 @@ from tacit.errors import BundleError, TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.estimator import DPSoftShapeClassifier
 from tacit.local.releases.channel import accuracy_ceiling
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 
 FALSE_ALARM = 1e-6
-QUICK = SoftShapeConfig(steps=3)
+QUICK = SoftShapeSettings(steps=3)
 
 
 # aeon's pickle check compares predictions before and after; releases are noisy and cannot be
 # seeded, so these instances have a budget at which the noise (almost) never changes an answer.
 @aeon_contract(
     DPSoftShapeClassifier(40.0, encoder="kernels", random_state=0),
-    DPSoftShapeClassifier(1e9, mode="published", config=QUICK, random_state=0),
+    DPSoftShapeClassifier(1e9, mode="published", settings=QUICK, random_state=0),
 )
 def test_aeon_contract(check) -> None:
     check()
@@ -40,7 +40,7 @@ def test_tacit_contract_sound(release: str) -> None:
 
 def test_tacit_contract_published() -> None:
     check_tacit_classifier(
-        lambda: DPSoftShapeClassifier(1.0, mode="published", config=QUICK, random_state=0)
+        lambda: DPSoftShapeClassifier(1.0, mode="published", settings=QUICK, random_state=0)
     )
 
 
@@ -125,7 +125,7 @@ def test_save_and_load_keep_labels_and_guarantee(labels: list, tmp_path: Path) -
 
 def test_published_mode_promises_nothing_and_measures_its_leakage(tmp_path: Path) -> None:
     X, y = toy_problem()
-    classifier = DPSoftShapeClassifier(1.0, mode="published", config=QUICK, random_state=0)
+    classifier = DPSoftShapeClassifier(1.0, mode="published", settings=QUICK, random_state=0)
     classifier.fit(X, y)
     assert isinstance(classifier.guarantee_, Unprotected)
     assert classifier.guarantee_.nominal_epsilon == 1.0
@@ -171,7 +171,7 @@ def test_labels_keep_their_type_through_a_file(tmp_path: Path) -> None:
 def test_a_folder_holds_the_classifier_that_was_saved_last(tmp_path: Path) -> None:
     X, y = toy_problem()
     published = DPSoftShapeClassifier(
-        1.0, mode="published", config=SoftShapeConfig(steps=3), random_state=0
+        1.0, mode="published", settings=SoftShapeSettings(steps=3), random_state=0
     ).fit(X, y)
     sound = DPSoftShapeClassifier(2.0, encoder="kernels", random_state=0).fit(X, y)
     for saved in (published, sound, published):

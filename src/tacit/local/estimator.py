@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tacit.ledger import Ledger
     from tacit.local.softshape.leakage import Leakage
     from tacit.local.softshape.published import TrainedSoftShape
-    from tacit.local.softshape.settings import SoftShapeConfig
+    from tacit.local.softshape.settings import SoftShapeSettings
 
 
 MODEL_FILE = "model.tacit"
@@ -108,7 +108,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     class_shares : label -> share of the classes among the series that will be released, where it
         is known to differ from the training set's; shapes the channel of the label release and the
         server's posterior. It is public, like the model. None: as in training.
-    config : settings of the SoftShape network in published mode; None: the global default.
+    settings : of the SoftShape network in published mode; None: the global default.
     random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
     progress : called with steps done, steps in all and a message.
 
@@ -139,7 +139,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         encoder: Literal["auto", "kernels", "softshape"] = "auto",
         channel: Literal["optimal", "krr"] = "optimal",
         class_shares: Mapping[Any, float] | None = None,
-        config: SoftShapeConfig | None = None,
+        settings: SoftShapeSettings | None = None,
         random_state: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -149,7 +149,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.encoder = encoder
         self.channel = channel
         self.class_shares = class_shares
-        self.config = config
+        self.settings = settings
         self.random_state = random_state
         self.progress = progress
         super().__init__()
@@ -230,7 +230,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             raise BundleError(f"{path} lacks {error}; save it again.") from error
         if trained.epsilon is None:
             raise BundleError(f"{path} holds a network without noise, not a classifier.")
-        loaded = cls(epsilon=trained.epsilon, mode="published", config=trained.config)
+        loaded = cls(epsilon=trained.epsilon, mode="published", settings=trained.settings)
         loaded._restore(classes, kind, (trained.network.n_channels, trained.network.length))
         loaded.published_, loaded.guarantee_, loaded.leakage_ = trained, trained.guarantee, leakage
         return loaded
@@ -313,7 +313,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             codes,
             self.n_classes_,
             epsilon=self.epsilon,
-            config=self.config,
+            settings=self.settings,
             seed=seed,
             progress=self.progress,
         )
@@ -380,11 +380,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for aeon's checks, with so little noise that its comparisons hold."""
-        from tacit.local.softshape.settings import SoftShapeConfig
+        from tacit.local.softshape.settings import SoftShapeSettings
 
         return [
             {"epsilon": 40.0, "encoder": "kernels"},
-            {"epsilon": 1e9, "mode": "published", "config": SoftShapeConfig(steps=3)},
+            {"epsilon": 1e9, "mode": "published", "settings": SoftShapeSettings(steps=3)},
         ]
 
 

@@ -25,7 +25,7 @@ from tacit.local.encoding.ridge import fit_ridge
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder, gelu
 from tacit.local.releases.label import LabelHead
 from tacit.local.softshape.published import train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.mechanisms import channel_epsilon, krr_matrix
 from tacit.noise import SYSTEM_NOISE
 
@@ -172,17 +172,17 @@ def test_many_series_take_the_other_decomposition() -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
+    "settings",
     [
-        SoftShapeConfig(steps=2),
-        SoftShapeConfig(steps=2, n_blocks=2, clip=1.0, top_k=2),
-        SoftShapeConfig(steps=2, use_moe=False, soft=False, rho=1.0),
+        SoftShapeSettings(steps=2),
+        SoftShapeSettings(steps=2, n_blocks=2, clip=1.0, top_k=2),
+        SoftShapeSettings(steps=2, use_moe=False, soft=False, rho=1.0),
     ],
 )
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_network_in_numpy_equals_pytorch(config: SoftShapeConfig, channels: int) -> None:
+def test_the_network_in_numpy_equals_pytorch(settings: SoftShapeSettings, channels: int) -> None:
     X, y = toy_problem(channels=channels)
-    network = train_published(X, (y == "b").astype(int), 2, epsilon=None, config=config, seed=1)
+    network = train_published(X, (y == "b").astype(int), 2, epsilon=None, settings=settings, seed=1)
     encoder = SoftShapeEncoder.from_trained(network)
     there, _ = network.traces(X)
     np.testing.assert_allclose(encoder.encode(X), there, atol=1e-5)

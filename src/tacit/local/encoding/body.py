@@ -217,8 +217,8 @@ def _train_network(
     X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator, steps: int | None = None
 ) -> TrainedSoftShape:
     from tacit.local.softshape.published import train_published
-    from tacit.local.softshape.settings import SoftShapeConfig
+    from tacit.local.softshape.settings import SoftShapeSettings
 
-    config = SoftShapeConfig() if steps is None else SoftShapeConfig(steps=steps)
+    settings = SoftShapeSettings() if steps is None else SoftShapeSettings(steps=steps)
     seed = int(rng.integers(2**31))
-    return train_published(X, y, n_classes, epsilon=None, config=config, seed=seed)
+    return train_published(X, y, n_classes, epsilon=None, settings=settings, seed=seed)

@@ -168,7 +168,7 @@ class SoftShapeEncoder:
     def from_trained(cls, trained: TrainedSoftShape) -> SoftShapeEncoder:
         """Copy a trained PyTorch network."""
         arrays = trained.state_arrays()
-        config, network = trained.config, trained.network
+        settings, network = trained.settings, trained.network
         return cls(
             weights={
                 name.removeprefix("network."): np.asarray(value, dtype=np.float32)
@@ -182,13 +182,13 @@ class SoftShapeEncoder:
             n_timepoints=network.length,
             patch_length=network.patch_length,
             stride=network.stride,
-            rho=config.rho,
-            top_k=config.top_k,
-            clip=config.clip,
-            use_moe=config.use_moe,
-            soft=config.soft,
-            kernels=config.kernels,
-            n_blocks=config.n_blocks,
+            rho=settings.rho,
+            top_k=settings.top_k,
+            clip=settings.clip,
+            use_moe=settings.use_moe,
+            soft=settings.soft,
+            kernels=settings.kernels,
+            n_blocks=settings.n_blocks,
         )
 
 

@@ -19,7 +19,7 @@ from tacit.arrays import Floats
 from tacit.errors import BundleError, TacitError, check_at_least, check_epsilon
 from tacit.guarantee import Unprotected
 from tacit.local.softshape.network import SoftShapeNetwork, Trace
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.local.softshape.training import fit_network, training_release
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress
@@ -66,9 +66,9 @@ class TrainedSoftShape:
     losses: tuple[float, ...] = field(default=(), repr=False)
 
     @property
-    def config(self) -> SoftShapeConfig:
+    def settings(self) -> SoftShapeSettings:
         """The settings it was trained with."""
-        return self.network.config
+        return self.network.settings
 
     @property
     def guarantee(self) -> Unprotected:
@@ -132,7 +132,7 @@ class TrainedSoftShape:
     def state_values(self) -> dict[str, Any]:
         """The plain values that go with `state_arrays`, for the JSON header."""
         return {
-            "config": self.config.to_dict(),
+            "config": self.settings.to_dict(),
             "n_channels": self.network.n_channels,
             "length": self.network.length,
             "n_outputs": self.network.n_outputs,
@@ -146,7 +146,7 @@ def from_state_arrays(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -
     """Rebuild what `state_arrays` and `state_values` described; refuse anything else."""
     try:
         network = SoftShapeNetwork(
-            SoftShapeConfig.from_dict(values["config"]),
+            SoftShapeSettings.from_dict(values["config"]),
             n_channels=values["n_channels"],
             length=values["length"],
             n_outputs=values["n_outputs"],
@@ -189,7 +189,7 @@ def train_published(
     n_classes: int,
     *,
     epsilon: float | None,
-    config: SoftShapeConfig | None = None,
+    settings: SoftShapeSettings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TrainedSoftShape:
@@ -211,10 +211,10 @@ def train_published(
             f"labels must be codes 0..{n_classes - 1}, got {np.min(y_codes)}..{np.max(y_codes)}; "
             "number the classes first."
         )
-    settings = config or SoftShapeConfig()
+    chosen = settings or SoftShapeSettings()
     normalisation = Normalisation.of(X)
     rng = np.random.default_rng(seed)
-    network = new_network(X, n_outputs=n_classes, config=settings, rng=rng)
+    network = new_network(X, n_outputs=n_classes, settings=chosen, rng=rng)
     release = None
     if epsilon is not None:
         release = training_release(network, epsilon, rng)
@@ -222,7 +222,7 @@ def train_published(
         network,
         normalisation.apply(X),
         np.asarray(y_codes, dtype=np.int64),
-        config=settings,
+        settings=chosen,
         rng=rng,
         release=release,
         progress=progress,
@@ -231,11 +231,11 @@ def train_published(
 
 
 def new_network(
-    X: Floats, *, n_outputs: int, config: SoftShapeConfig, rng: np.random.Generator
+    X: Floats, *, n_outputs: int, settings: SoftShapeSettings, rng: np.random.Generator
 ) -> SoftShapeNetwork:
     """A network for series like `X` with initial weights from `rng` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
         return SoftShapeNetwork(
-            config, n_channels=X.shape[1], length=X.shape[2], n_outputs=n_outputs
+            settings, n_channels=X.shape[1], length=X.shape[2], n_outputs=n_outputs
         )

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from tacit.local.softshape.augment import augmented_views
 from tacit.local.softshape.moe import balance_loss
 from tacit.local.softshape.network import Release, SoftShapeNetwork
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.system.progress import Progress, silent
 
 Bottleneck = Callable[[Tensor], Tensor]
@@ -54,7 +54,7 @@ def training_release(
 
     def release(tokens: Tensor, alpha: Tensor) -> Tensor:
         noise = pool.draw(tuple(tokens.shape))
-        if not network.config.attention_guided:
+        if not network.settings.attention_guided:
             return tokens + noise
         return torch.addcmul(tokens, noise, (1.0 - alpha).unsqueeze(-1))
 
@@ -66,7 +66,7 @@ def fit_network(
     X: NDArray[np.float32],
     y_codes: NDArray[np.int64],
     *,
-    config: SoftShapeConfig,
+    settings: SoftShapeSettings,
     rng: np.random.Generator,
     release: Release | None = None,
     head: Callable[[Tensor], Tensor] | None = None,
@@ -81,7 +81,7 @@ def fit_network(
     labels = torch.from_numpy(y_codes)
     network.fit_basis(torch.from_numpy(X))
     # The basis is fixed, so each view's patches are projected once and not at every step.
-    views = augmented_views(X, config=config, rng=rng)
+    views = augmented_views(X, settings=settings, rng=rng)
     projected = torch.stack([network.project(torch.from_numpy(view)) for view in views])
     classify = head or network.head
     parameters = list(network.parameters())
@@ -89,27 +89,27 @@ def fit_network(
         parameters += list(head.parameters())
     flat = flatten_parameters(parameters)
     optimizer = torch.optim.Adam(
-        [flat], lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+        [flat], lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
     losses: list[float] = []
     network.train()
-    for step, chosen in enumerate(batches(len(X), config=config, rng=rng)):
+    for step, chosen in enumerate(batches(len(X), settings=settings, rng=rng)):
         for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * rate_factor(step, config=config)
+            group["lr"] = settings.learning_rate * rate_factor(step, settings=settings)
         view = torch.from_numpy(rng.integers(len(views), size=len(chosen)))
         pooled, traces = network.run_projected(projected[view, chosen], release)
         loss = F.cross_entropy(
-            classify(pooled), labels[chosen], label_smoothing=config.label_smoothing
+            classify(pooled), labels[chosen], label_smoothing=settings.label_smoothing
         )
         routed = [trace.gates for trace in traces if trace.gates is not None]
         if routed:
-            loss = loss + config.balance_weight * sum(balance_loss(gates) for gates in routed)
+            loss = loss + settings.balance_weight * sum(balance_loss(gates) for gates in routed)
         optimizer.zero_grad(set_to_none=False)
         torch.autograd.backward(loss)
         optimizer.step()
         losses.append(float(loss.detach()))
         if step % 50 == 49:
-            report(step + 1, config.steps, f"loss {losses[-1]:.3f}")
+            report(step + 1, settings.steps, f"loss {losses[-1]:.3f}")
     network.eval()
     return losses
 
@@ -130,19 +130,19 @@ def flatten_parameters(parameters: list[nn.Parameter]) -> nn.Parameter:
     return flat
 
 
-def batches(n: int, *, config: SoftShapeConfig, rng: np.random.Generator) -> list[Tensor]:
+def batches(n: int, *, settings: SoftShapeSettings, rng: np.random.Generator) -> list[Tensor]:
     """The rows of each step: shuffled passes over the data, cut into equal batches."""
-    size = min(config.batch_size, n)
-    passes = math.ceil(config.steps * size / n)
-    rows = np.concatenate([rng.permutation(n) for _ in range(passes)])[: config.steps * size]
-    return list(torch.from_numpy(rows.reshape(config.steps, size)))
+    size = min(settings.batch_size, n)
+    passes = math.ceil(settings.steps * size / n)
+    rows = np.concatenate([rng.permutation(n) for _ in range(passes)])[: settings.steps * size]
+    return list(torch.from_numpy(rows.reshape(settings.steps, size)))
 
 
-def rate_factor(step: int, *, config: SoftShapeConfig) -> float:
+def rate_factor(step: int, *, settings: SoftShapeSettings) -> float:
     """The learning rate at `step` as a share of the largest one."""
-    if config.schedule == "cosine":
-        return 0.5 * (1.0 + math.cos(math.pi * step / config.steps))
-    peak = max(1.0, _WARM_UP * config.steps)
+    if settings.schedule == "cosine":
+        return 0.5 * (1.0 + math.cos(math.pi * step / settings.steps))
+    peak = max(1.0, _WARM_UP * settings.steps)
     if step < peak:
         return 0.04 + 0.96 * 0.5 * (1.0 - math.cos(math.pi * (step + 1) / (peak + 1)))
-    return 0.5 * (1.0 + math.cos(math.pi * (step - peak) / max(1.0, config.steps - peak)))
+    return 0.5 * (1.0 + math.cos(math.pi * (step - peak) / max(1.0, settings.steps - peak)))
