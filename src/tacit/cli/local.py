@@ -40,8 +40,8 @@ def train_softshape(
         str, typer.Option("--release", help="What a device sends: label, vector or shapes.")
     ] = "label",
     encoder: Annotated[
-        str, typer.Option("--encoder", help="auto (cross-validated), kernels or softshape.")
-    ] = "auto",
+        str, typer.Option("--encoder", help="Features: kernels, or softshape (a network).")
+    ] = "kernels",
     channel: Annotated[
         str, typer.Option("--channel", help="optimal for accuracy, krr to estimate prevalence.")
     ] = "optimal",

@@ -16,18 +16,18 @@ import numpy as np
 from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Codes, Floats
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device
-from tacit.local.encoding.body import train_body
+from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.model import LocalModel, load_model, refuse_constant
 from tacit.local.release import Release
-from tacit.local.releases.label import expected_shares, fit_label
+from tacit.local.releases.label import LabelHead, expected_shares, fit_label
 from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
-from tacit.local.releases.vector import fit_vector
+from tacit.local.releases.vector import VectorHead, fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
@@ -46,7 +46,7 @@ PUBLISHED_FILE = "published.tacit"
 _CHOICES = {
     "mode": ("sound", "published"),
     "release": ("label", "vector", "shapes"),
-    "encoder": ("auto", "kernels", "softshape"),
+    "encoder": ("kernels", "softshape"),
     "channel": ("optimal", "krr"),
 }
 
@@ -103,12 +103,14 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     epsilon : total budget per series (`published`: the paper's nominal parameter, no guarantee).
     mode : "sound", or "published" for DP-SoftShape as written, with its measured leakage.
     release : what a device sends: "label", "vector" or "shapes"; as a method, `release(X)` sends.
-    encoder : "kernels", "softshape", or "auto" (chosen by cross-validation on the training data).
+    encoder : what turns a series into features: "kernels" (random ones, quick and better on all
+        sets of the benchmark), or "softshape", the network without noise.
     channel : "optimal" for accuracy, or "krr", from which prevalence can always be estimated.
     class_shares : label -> share of the classes among the series that will be released, where it
         is known to differ from the training set's; shapes the channel of the label release and the
         server's posterior. It is public, like the model. None: as in training.
-    settings : of the SoftShape network in published mode; None: the global default.
+    settings : of the SoftShape network, in published mode or as an encoder; None: the global
+        default.
     random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
     progress : called with steps done, steps in all and a message.
 
@@ -136,7 +138,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         mode: Literal["sound", "published"] = "sound",
         release: Literal["label", "vector", "shapes"] = "label",
         *,
-        encoder: Literal["auto", "kernels", "softshape"] = "auto",
+        encoder: Literal["kernels", "softshape"] = "kernels",
         channel: Literal["optimal", "krr"] = "optimal",
         class_shares: Mapping[Any, float] | None = None,
         settings: SoftShapeSettings | None = None,
@@ -258,44 +260,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.history_["train_cpu_seconds"] = time.process_time() - start
         return self
 
-    def _fit_sound(self, X: Floats, codes: NDArray[np.intp]) -> None:
+    def _fit_sound(self, X: Floats, codes: Codes) -> None:
         shares = expected_shares(self.class_shares, self.classes_)
         rng = generator(self.random_state)
-        report = self.progress or silent
-        head: Any
-        if self.release == "shapes":
-            head = fit_shapes(
-                X, codes, n_classes=self.n_classes_, epsilon=self.epsilon, rng=rng, progress=report
-            )
-        else:
-            trained = train_body(
-                X, codes, n_classes=self.n_classes_, encoder=self.encoder, rng=rng, progress=report
-            )
-            self.history_ |= {
-                "encoder": trained.body.kind,
-                "held_out_accuracy": trained.accuracy,
-                "held_out_log_loss": trained.log_loss,
-            }
-            if self.release == "vector":
-                head = fit_vector(
-                    trained.body,
-                    trained.held_out,
-                    codes,
-                    epsilon=self.epsilon,
-                    rng=rng,
-                    progress=report,
-                )
-            else:
-                head = fit_label(
-                    trained.body,
-                    trained.held_out,
-                    codes,
-                    epsilon=self.epsilon,
-                    channel=self.channel,
-                    shares=shares,
-                )
         self.model_ = LocalModel(
-            head=head,
+            head=self._fit_head(X, codes, shares, rng),
             classes=tuple(str(label) for label in self.classes_),
             class_type=_class_type(self.classes_),
             n_channels=X.shape[1],
@@ -303,7 +272,44 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         ).identified()
         self.guarantee_ = self.model_.guarantee
 
-    def _fit_published(self, X: Floats, codes: NDArray[np.intp]) -> None:
+    def _fit_head(
+        self, X: Floats, codes: Codes, shares: Floats | None, rng: np.random.Generator
+    ) -> LabelHead | VectorHead | ShapesHead:
+        epsilon, report = self.epsilon, self.progress or silent
+        if self.release == "shapes":
+            return fit_shapes(
+                X, codes, n_classes=self.n_classes_, epsilon=epsilon, rng=rng, progress=report
+            )
+        trained = self._train_body(X, codes, rng, report)
+        self.history_ |= {
+            "encoder": trained.body.kind,
+            "held_out_accuracy": trained.accuracy,
+            "held_out_log_loss": trained.log_loss,
+        }
+        body, held_out = trained.body, trained.held_out
+        if self.release == "vector":
+            return fit_vector(body, held_out, codes, epsilon=epsilon, rng=rng, progress=report)
+        return fit_label(
+            body, held_out, codes, epsilon=epsilon, channel=self.channel, shares=shares
+        )
+
+    def _train_body(
+        self, X: Floats, codes: Codes, rng: np.random.Generator, report: Progress
+    ) -> TrainedBody:
+        if self.encoder == "softshape":
+            from tacit.local.softshape.encoder import train_softshape
+
+            return train_softshape(
+                X,
+                codes,
+                n_classes=self.n_classes_,
+                rng=rng,
+                settings=self.settings,
+                progress=report,
+            )
+        return train_kernels(X, codes, n_classes=self.n_classes_, rng=rng, progress=report)
+
+    def _fit_published(self, X: Floats, codes: Codes) -> None:
         from tacit.local.softshape.leakage import measure_leakage
         from tacit.local.softshape.published import train_published
 
@@ -369,7 +375,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                 f"{str(self.release)!r} in mode {self.mode!r}; leave them out."
             )
 
-    def _check_class_sizes(self, codes: NDArray[np.intp]) -> None:
+    def _check_class_sizes(self, codes: Codes) -> None:
         sizes = np.bincount(codes, minlength=self.n_classes_)
         if sizes.min() < 2:
             raise TacitError(

@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from contract import toy_problem
 from local_problems import italy, trained
 from tacit.errors import TacitError
 from tacit.local.encoding import random_kernels
-from tacit.local.encoding.body import fold_of_each, train_kernels, train_softshape
+from tacit.local.encoding.body import train_kernels
 from tacit.local.encoding.random_kernels import (
     Competition,
     Proportions,
@@ -24,8 +25,9 @@ from tacit.local.encoding.random_kernels import (
 from tacit.local.encoding.ridge import fit_ridge
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder, gelu
 from tacit.local.releases.label import LabelHead
-from tacit.local.softshape.published import train_published
+from tacit.local.softshape.encoder import fold_of_each, numpy_encoder, train_softshape
 from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.training import train_network
 from tacit.mechanisms import channel_epsilon, krr_matrix
 from tacit.noise import SYSTEM_NOISE
 
@@ -182,9 +184,10 @@ def test_many_series_take_the_other_decomposition() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_network_in_numpy_equals_pytorch(settings: SoftShapeSettings, channels: int) -> None:
     X, y = toy_problem(channels=channels)
-    network = train_published(X, (y == "b").astype(int), 2, epsilon=None, settings=settings, seed=1)
-    encoder = SoftShapeEncoder.from_trained(network)
-    there, _ = network.traces(X)
+    trained = train_network(X, (y == "b").astype(int), 2, settings=settings, seed=1)
+    encoder = numpy_encoder(trained)
+    with torch.inference_mode():
+        there = trained.network.run(trained.prepare(X))[0].numpy()
     np.testing.assert_allclose(encoder.encode(X), there, atol=1e-5)
     again = SoftShapeEncoder.from_arrays(*encoder.arrays())
     np.testing.assert_array_equal(again.encode(X), encoder.encode(X))
@@ -203,6 +206,7 @@ def test_the_softshape_body_trains_and_holds_out() -> None:
         (y == "b").astype(np.intp),
         n_classes=2,
         rng=np.random.default_rng(0),
+        settings=SoftShapeSettings(steps=20),
         progress=lambda done, total, message: seen.append(message),
     )
     assert body.body.kind == "softshape"

@@ -14,12 +14,12 @@ from tacit.data import load_dataset
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import Unprotected
 from tacit.local.softshape.published import (
-    Normalisation,
     TrainedSoftShape,
     from_state_arrays,
     train_published,
 )
 from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.trained import Normalisation
 
 QUICK = SoftShapeSettings(steps=80, views=4)
 Problem = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]

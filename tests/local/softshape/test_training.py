@@ -12,14 +12,13 @@ from scipy import stats
 from tacit.local.softshape.augment import augmented_views, one_view
 from tacit.local.softshape.network import SoftShapeNetwork
 from tacit.local.softshape.norm import RMSNorm, _DivideByRms
+from tacit.local.softshape.published import NoisePool, training_release
 from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.local.softshape.training import (
-    NoisePool,
     batches,
     fit_network,
     flatten_parameters,
     rate_factor,
-    training_release,
 )
 
 TINY = SoftShapeSettings(

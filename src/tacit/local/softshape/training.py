@@ -1,14 +1,14 @@
-"""The training loop of the SoftShape network: Eq. 12 with Adam, on the trainer's machine.
+"""The training of the SoftShape network: Eq. 12 with Adam, on the trainer's machine.
 
-Training noise is pooled: unit Laplace draws made once and read at a fresh offset at each step.
-That is safe because nothing of a training step is released, and it is much faster; a release
-always draws fresh secure noise (`SoftShapeNetwork.privatize`).
+Without noise unless the caller brings some: the sound mode trains an encoder this way, and
+`tacit.local.softshape.published` adds the noise of the paper.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,66 +16,88 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tacit.arrays import Floats, Floats32
+from tacit.errors import TacitError, check_at_least
 from tacit.local.softshape.augment import augmented_views
 from tacit.local.softshape.moe import balance_loss
 from tacit.local.softshape.network import Release, SoftShapeNetwork
 from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.trained import Normalisation, TrainedNetwork
 from tacit.system.progress import Progress, silent
 
-Bottleneck = Callable[[Tensor], Tensor]
-"""Maps an encoder's outputs to what a server sees of them, noise included."""
+Noise = Callable[[SoftShapeNetwork, np.random.Generator], Release]
+"""Makes the release step that training sees, for a new network."""
 
 _WARM_UP = 0.3  # share of the steps in which one-cycle raises the rate
 
 
-class NoisePool:
-    """Laplace noise for training, drawn once; never for a release."""
+def train_network(
+    X: Floats,
+    y_codes: NDArray[np.integer[Any]],
+    n_classes: int,
+    *,
+    settings: SoftShapeSettings,
+    seed: int,
+    noise: Noise | None = None,
+    progress: Progress | None = None,
+) -> TrainedNetwork:
+    """Train on series (n, channels, T) and labels 0..n_classes-1; without `noise`, without any."""
+    check_at_least(n_classes, 1, name="n_classes")
+    _check_problem(X, y_codes, n_classes)
+    normalisation = Normalisation.of(X)
+    rng = np.random.default_rng(seed)
+    network = new_network(X, n_outputs=n_classes, settings=settings, rng=rng)
+    losses = fit_network(
+        network,
+        normalisation.apply(X),
+        np.asarray(y_codes, dtype=np.int64),
+        settings=settings,
+        rng=rng,
+        release=None if noise is None else noise(network, rng),
+        progress=progress,
+    )
+    return TrainedNetwork(
+        network=network, normalisation=normalisation, seed=seed, losses=tuple(losses)
+    )
 
-    def __init__(self, rng: np.random.Generator, *, scale: float = 1.0, size: int = 2**20) -> None:
-        self._rng = rng
-        self._pool = torch.from_numpy(rng.laplace(scale=scale, size=size).astype(np.float32))
 
-    def draw(self, shape: tuple[int, ...]) -> Tensor:
-        """A window of the pool at a random offset, repeated if the shape is larger."""
-        count = math.prod(shape)
-        size = self._pool.numel()
-        if count >= size:
-            return self._pool.repeat(count // size + 1)[:count].reshape(shape)
-        start = int(self._rng.integers(size - count))
-        return self._pool[start : start + count].reshape(shape)
+def _check_problem(X: Floats, y_codes: NDArray[np.integer[Any]], n_classes: int) -> None:
+    if X.ndim != 3 or len(X) != len(y_codes) or not len(X):
+        raise TacitError(
+            f"training needs series of shape (n, channels, T) with n labels, got "
+            f"{X.shape} and {len(y_codes)} labels."
+        )
+    if not 0 <= np.min(y_codes) <= np.max(y_codes) < n_classes:
+        raise TacitError(
+            f"labels must be codes 0..{n_classes - 1}, got {np.min(y_codes)}..{np.max(y_codes)}; "
+            "number the classes first."
+        )
 
 
-def training_release(
-    network: SoftShapeNetwork, epsilon: float, rng: np.random.Generator
-) -> Release:
-    """Eq. 4 with pooled noise; gradients reach embedding and scores through the scale."""
-
-    pool = NoisePool(rng, scale=network.largest_scale(epsilon))
-
-    def release(tokens: Tensor, alpha: Tensor) -> Tensor:
-        noise = pool.draw(tuple(tokens.shape))
-        if not network.settings.attention_guided:
-            return tokens + noise
-        return torch.addcmul(tokens, noise, (1.0 - alpha).unsqueeze(-1))
-
-    return release
+def new_network(
+    X: Floats, *, n_outputs: int, settings: SoftShapeSettings, rng: np.random.Generator
+) -> SoftShapeNetwork:
+    """A network for series like `X` with initial weights from `rng` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        return SoftShapeNetwork(
+            settings, n_channels=X.shape[1], length=X.shape[2], n_outputs=n_outputs
+        )
 
 
 def fit_network(
     network: SoftShapeNetwork,
-    X: NDArray[np.float32],
+    X: Floats32,
     y_codes: NDArray[np.int64],
     *,
     settings: SoftShapeSettings,
     rng: np.random.Generator,
     release: Release | None = None,
-    head: Callable[[Tensor], Tensor] | None = None,
     progress: Progress | None = None,
 ) -> list[float]:
     """Minimise cross entropy plus balance loss (Eq. 12); return the loss per step.
 
-    `release` replaces the embeddings by what a server would see of them (None: no noise);
-    `head` replaces the classification head, for encoders trained through a bottleneck.
+    `release` replaces the embeddings by what a server would see of them (None: no noise).
     """
     report = progress or silent
     labels = torch.from_numpy(y_codes)
@@ -83,11 +105,7 @@ def fit_network(
     # The basis is fixed, so each view's patches are projected once and not at every step.
     views = augmented_views(X, settings=settings, rng=rng)
     projected = torch.stack([network.project(torch.from_numpy(view)) for view in views])
-    classify = head or network.head
-    parameters = list(network.parameters())
-    if isinstance(head, nn.Module):
-        parameters += list(head.parameters())
-    flat = flatten_parameters(parameters)
+    flat = flatten_parameters(list(network.parameters()))
     optimizer = torch.optim.Adam(
         [flat], lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
@@ -99,7 +117,7 @@ def fit_network(
         view = torch.from_numpy(rng.integers(len(views), size=len(chosen)))
         pooled, traces = network.run_projected(projected[view, chosen], release)
         loss = F.cross_entropy(
-            classify(pooled), labels[chosen], label_smoothing=settings.label_smoothing
+            network.head(pooled), labels[chosen], label_smoothing=settings.label_smoothing
         )
         routed = [trace.gates for trace in traces if trace.gates is not None]
         if routed:
