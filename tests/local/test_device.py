@@ -12,6 +12,7 @@ from scipy import stats
 
 from local_problems import italy, trained, trained_multivariate
 from seeded import SeededNoise
+from tacit.data import validate
 from tacit.errors import BudgetExceeded, BundleError, TacitError
 from tacit.ledger import Ledger
 from tacit.local.bundle import read_bundle, write_bundle
@@ -141,6 +142,27 @@ def test_bad_series_release_and_debit_nothing(kind: str, fault: str, tmp_path: P
         assert ledger.spent().epsilon == 0.0
     assert words.drawn == 0
     assert "\n" not in str(refused.value)
+
+
+def test_a_series_is_checked_once_per_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, X, seen = device_of("label", tmp_path), italy().X_test[:3], []
+    check = validate._refuse_bad_values
+    monkeypatch.setattr(
+        validate, "_refuse_bad_values", lambda cube, where: (seen.append(where), check(cube, where))
+    )
+    device.release(X)
+    trained("label").release(X)
+    assert seen == ["the series", "X"]
+
+
+def test_several_channels_in_two_axes_are_one_series_to_a_device_alone(tmp_path: Path) -> None:
+    """The estimator reads (n, T), as every aeon classifier does."""
+    classifier, X = trained_multivariate("label")
+    with pytest.raises(TacitError, match="1 channels"):
+        classifier.release(X[0])
+    assert len(Device(classifier.model_).release(X[0])) == 1
 
 
 class Counting:

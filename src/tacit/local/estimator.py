@@ -21,7 +21,7 @@ from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.bundle import read_bundle, write_bundle
-from tacit.local.device import Device
+from tacit.local.device import release_rows
 from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.model import LocalModel, load_model, refuse_constant
 from tacit.local.release import Release
@@ -347,8 +347,9 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         source: NoiseSource = SYSTEM_NOISE,
     ) -> Release:
         self._check_is_fitted()
-        device = Device(self._sound_model())
-        return device.release(as_cube(X), ledger=ledger, subject=subject, source=source)
+        return release_rows(
+            self._sound_model(), X, where="X", ledger=ledger, subject=subject, source=source
+        )
 
     def _sound_model(self) -> LocalModel:
         if self.model_ is None:

@@ -58,10 +58,6 @@ class LocalModel:
         refuse_constant(cube, where=where)
         return cube
 
-    def release(self, X: Any, *, source: NoiseSource = SYSTEM_NOISE) -> Release:
-        """What leaves for these series; call once per series, for releases add up."""
-        return self.randomize(self.head.summarise(self.check_series(X)), source=source)
-
     def randomize(self, summary: Any, *, source: NoiseSource = SYSTEM_NOISE) -> Release:
         """What leaves, from the head's private summary of each series."""
         values = self.head.randomize(summary, source=source)
