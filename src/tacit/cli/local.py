@@ -13,12 +13,13 @@ from tacit.cli.common import (
     JsonFlag,
     LabelOption,
     SeedOption,
-    check_new_file,
     check_new_folder,
+    check_new_page,
     emit,
     progress_bar,
 )
 from tacit.errors import TacitError, check_epsilon
+from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from tacit.local.model import LocalModel
@@ -71,7 +72,7 @@ def train_softshape(
     from tacit.local.estimator import DPSoftShapeClassifier
 
     check_epsilon(epsilon, name="--epsilon")
-    check_new_file(page)
+    check_new_page(page)
     _check_new_bundle(out)
     dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:
@@ -236,6 +237,7 @@ def serve_command(
     """
     from tacit.local.collector.app import bound_socket, serve
 
+    needs("studio", "fastapi", "uvicorn", what="'tacit serve'")
     model = load_bundle(bundle)
     listening = bound_socket(host, port)
     taken = listening.getsockname()[1]

@@ -29,6 +29,7 @@ from tacit.local.releases.label import LabelHead, expected_shares, fit_label
 from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
 from tacit.local.releases.vector import VectorHead, fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
+from tacit.system.extras import needs
 from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
 
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.tacit"
 PUBLISHED_FILE = "published.tacit"
+# What is trained with PyTorch; a device runs all of it in NumPy.
+_TRAINED_NETWORKS = {
+    "mode": ("published",),
+    "release": ("vector", "shapes"),
+    "encoder": ("softshape",),
+}
 _CHOICES = {
     "mode": ("sound", "published"),
     "release": ("label", "vector", "shapes"),
@@ -375,6 +382,10 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                 "class_shares shape the label release of mode 'sound', not "
                 f"{str(self.release)!r} in mode {self.mode!r}; leave them out."
             )
+
+        for name, trained in _TRAINED_NETWORKS.items():
+            if vars(self)[name] in trained:
+                needs("networks", "torch", what=f"training with {name} {vars(self)[name]!r}")
 
     def _check_class_sizes(self, codes: Codes) -> None:
         sizes = np.bincount(codes, minlength=self.n_classes_)
