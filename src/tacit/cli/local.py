@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tacit.local.model import LocalModel
 
 BundleArgument = Annotated[
-    Path, typer.Argument(metavar="BUNDLE", help="Folder of 'train --out', or a device file.")
+    Path,
+    typer.Argument(metavar="BUNDLE", help="Folder that 'train --out' wrote, or a device file."),
 ]
 
 
@@ -101,7 +102,7 @@ def train_softshape(
     if mode == "published":
         result |= {"nominal_epsilon": epsilon, "leakage": classifier.leakage_}
     else:
-        result |= _beside(classifier, dataset)
+        result |= _comparison(classifier, dataset)
     if out is not None:
         classifier.save(out)
         result["bundle"] = out
@@ -151,18 +152,18 @@ def release_command(
     ] = None,
     per_series: Annotated[
         float | None,
-        typer.Option("--per-series", help="Budget of one series in a ledger that is made now."),
+        typer.Option("--per-series", help="Budget of each series, for a new ledger."),
     ] = None,
     part: Annotated[
         str | None,
-        typer.Option("--part", help="Of a data set with two parts: test (default) or train."),
+        typer.Option("--part", help="Which part of a data set: test (default) or train."),
     ] = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Release every series of a file once, as its devices would, debiting the ledger first.
 
-    A file needs no labels. Of a data set with a training and a test part it is the test part.
+    A file needs no labels. A data set with two parts is released by its test part.
 
     Example: `tacit release gunpoint --data GunPoint --out releases.json --ledger device.db`
     """
@@ -260,8 +261,8 @@ def load_bundle(path: Path) -> LocalModel:
     return load_model(path / "model.tacit")
 
 
-def _beside(classifier: Any, dataset: Any) -> dict[str, Any]:
-    """What to read the accuracy against: the ceiling, and the classifier before the noise."""
+def _comparison(classifier: Any, dataset: Any) -> dict[str, Any]:
+    """What to compare the accuracy with: the ceiling, and the classifier before the noise."""
     import numpy as np
 
     from tacit.local.releases.channel import accuracy_ceiling

@@ -153,5 +153,5 @@ def _write(target: Path, data: bytes) -> None:
         write_atomic(target, data)
     except OSError as error:
         raise BundleError(
-            f"cannot write to {target.parent}: {error.strerror or error}; choose another place."
+            f"cannot write to {target.parent}: {error.strerror or error}; choose another folder."
         ) from error

@@ -1,4 +1,4 @@
-"""What leaves a device: randomised values, the kind they are of, and what they reveal at most."""
+"""What leaves a device: randomised values, their kind, and what they reveal at most."""
 
 from __future__ import annotations
 

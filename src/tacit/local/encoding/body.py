@@ -27,7 +27,7 @@ from tacit.system.progress import Progress, silent
 
 EncoderKind = Literal["kernels", "softshape"]
 
-# Beyond this many series the closed form for many features gets slow, and fewer features do.
+# Beyond this many series the closed form for many features gets slow, and fewer features suffice.
 _MANY_SERIES = 2000
 
 
