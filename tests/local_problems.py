@@ -9,8 +9,12 @@ from tacit.arrays import Floats
 from tacit.data import load_dataset
 from tacit.data.dataset import Dataset
 from tacit.local.estimator import DPSoftShapeClassifier
+from tacit.local.model import LocalModel
 from tacit.local.release import Kind
 from tacit.local.releases.channel import ChannelKind
+from tacit.local.releases.label import LabelHead
+from tacit.local.releases.shapes import ShapesHead
+from tacit.local.releases.vector import VectorHead
 
 
 @cache
@@ -38,3 +42,26 @@ def trained_multivariate(release: Kind) -> tuple[DPSoftShapeClassifier, Floats]:
     classifier = DPSoftShapeClassifier(4.0, release=release, encoder="kernels", random_state=0)
     classifier.fit(X, y)
     return classifier, X
+
+
+def model_of(classifier: DPSoftShapeClassifier) -> LocalModel:
+    assert classifier.model_ is not None
+    return classifier.model_
+
+
+def label_head(classifier: DPSoftShapeClassifier) -> LabelHead:
+    head = model_of(classifier).head
+    assert isinstance(head, LabelHead)
+    return head
+
+
+def vector_head(classifier: DPSoftShapeClassifier) -> VectorHead:
+    head = model_of(classifier).head
+    assert isinstance(head, VectorHead)
+    return head
+
+
+def shapes_head(classifier: DPSoftShapeClassifier) -> ShapesHead:
+    head = model_of(classifier).head
+    assert isinstance(head, ShapesHead)
+    return head

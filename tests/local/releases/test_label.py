@@ -11,7 +11,8 @@ import torch
 from scipy import stats
 
 from contract import toy_problem
-from local_problems import italy, trained
+from local_problems import italy, label_head, trained
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.local.encoding import random_kernels
 from tacit.local.encoding.body import train_kernels
@@ -35,9 +36,9 @@ FALSE_ALARM = 1e-6
 N = 800_000  # the twin lies 11 standard deviations off
 
 
-def kept_rate_is_right(channel: np.ndarray, claimed: np.ndarray) -> bool:
+def kept_rate_is_right(channel: Floats, claimed: Floats) -> bool:
     """Each true label sent N times; every output's count against the claimed channel."""
-    head = trained("label").model_.head
+    head = label_head(trained("label"))
     sampled = LabelHead(head.body, channel, head.gain, channel_epsilon(channel))
     for label in range(2):
         sent = sampled.randomize(np.full(N, label), source=SYSTEM_NOISE)
@@ -48,7 +49,7 @@ def kept_rate_is_right(channel: np.ndarray, claimed: np.ndarray) -> bool:
 
 
 def test_symbols_leave_at_the_channels_rates() -> None:
-    channel = trained("label").model_.head.channel
+    channel = label_head(trained("label")).channel
     assert kept_rate_is_right(channel, channel)
 
 
@@ -57,7 +58,7 @@ def test_the_check_notices_two_percent_less_privacy() -> None:
 
 
 def test_a_head_with_too_generous_a_channel_cannot_be_made() -> None:
-    head = trained("label").model_.head
+    head = label_head(trained("label"))
     with pytest.raises(TacitError, match="above"):
         LabelHead(head.body, krr_matrix(2, 2.1), head.gain, 2.0)
     with pytest.raises(TacitError, match="square"):
@@ -66,7 +67,7 @@ def test_a_head_with_too_generous_a_channel_cannot_be_made() -> None:
 
 def test_posterior_is_bayes_rule() -> None:
     """P(class | symbol) summed over symbols with their frequencies is the prior again."""
-    head = trained("label", 1.0, "krr").model_.head
+    head = label_head(trained("label", 1.0, "krr"))
     table = head.posterior(np.arange(2))
     shares = head.gain.sum(axis=1) @ head.channel
     np.testing.assert_allclose(table.sum(axis=1), 1.0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from tacit.arrays import Floats
 from tacit.data import load_dataset
 from tacit.errors import TacitError
 from tacit.local.softshape.explain import explain
@@ -13,7 +16,7 @@ from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.report.local import allocation_figure, routing_figure
 
 
-def trained(**switches: bool) -> tuple[TrainedSoftShape, np.ndarray]:
+def trained(**switches: Any) -> tuple[TrainedSoftShape, Floats]:
     data = load_dataset("ItalyPowerDemand")
     codes = np.searchsorted(data.classes, data.y_train)
     settings = SoftShapeSettings(embed_dim=16, steps=5, views=1, **switches)

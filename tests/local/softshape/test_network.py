@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,9 +198,7 @@ def test_the_maximum_is_over_shapes_and_the_mean_over_all_tokens(soft: bool) -> 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("switch", [{}, {"use_moe": False}, {"soft": False}, {"rho": 1.0}])
-def test_every_variant_runs_and_reports_its_blocks(
-    blocks: int, switch: dict[str, float | bool]
-) -> None:
+def test_every_variant_runs_and_reports_its_blocks(blocks: int, switch: dict[str, Any]) -> None:
     settings = replace(SMALL, n_blocks=blocks, **switch)
     net = network(settings)
     pooled, traces = net.run(series(), net.secure_release(1.0, SYSTEM_NOISE))

@@ -9,11 +9,12 @@ import pytest
 import torch
 from scipy import stats
 
+from tacit.arrays import Floats32, Integers
 from tacit.local.softshape.augment import augmented_views, one_view
 from tacit.local.softshape.network import SoftShapeNetwork
 from tacit.local.softshape.norm import RMSNorm, _DivideByRms
 from tacit.local.softshape.published import NoisePool, training_release
-from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.settings import Schedule, SoftShapeSettings
 from tacit.local.softshape.training import (
     batches,
     fit_network,
@@ -26,7 +27,7 @@ TINY = SoftShapeSettings(
 )
 
 
-def waves(n: int = 24, length: int = 40) -> tuple[np.ndarray, np.ndarray]:
+def waves(n: int = 24, length: int = 40) -> tuple[Floats32, Integers]:
     rng = np.random.default_rng(3)
     y = np.arange(n) % 2
     clock = np.linspace(0, 1, length)
@@ -46,7 +47,7 @@ def fit(
 
 
 @pytest.mark.parametrize("schedule", ["onecycle", "cosine"])
-def test_the_rate_stays_in_range_and_ends_near_zero(schedule: str) -> None:
+def test_the_rate_stays_in_range_and_ends_near_zero(schedule: Schedule) -> None:
     settings = replace(TINY, schedule=schedule, steps=100)
     factors = [rate_factor(step, settings=settings) for step in range(100)]
     assert all(0.0 < f <= 1.0 for f in factors)
@@ -114,7 +115,7 @@ def test_gradients_reach_the_scores_through_the_noise_scale() -> None:
     network = SoftShapeNetwork(TINY, n_channels=1, length=40, n_outputs=2)
     tokens = network.embed(torch.randn(3, 1, 40)).detach()
     release = training_release(network, 1.0, np.random.default_rng(0))
-    release(tokens, network.attention(tokens)).square().sum().backward()
+    torch.autograd.backward(release(tokens, network.attention(tokens)).square().sum())
     assert network.gate.outer.weight.grad is not None
     assert float(network.gate.outer.weight.grad.abs().sum()) > 0
 
@@ -122,7 +123,12 @@ def test_gradients_reach_the_scores_through_the_noise_scale() -> None:
 @pytest.mark.parametrize("dims", [(1, 2), (-1,)])
 def test_the_written_out_gradient_of_the_norm_is_right(dims: tuple[int, ...]) -> None:
     x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda v: _DivideByRms.apply(v, dims, 1e-3), (x,))
+
+    def divide(values: torch.Tensor) -> torch.Tensor:
+        scaled: torch.Tensor = _DivideByRms.apply(values, dims, 1e-3)  # type: ignore[no-untyped-call]
+        return scaled
+
+    assert torch.autograd.gradcheck(divide, (x,))
 
 
 def test_the_norm_is_the_usual_one() -> None:
