@@ -6,7 +6,7 @@ One JSON line per set, epsilon, seed and variant is appended; cells that the fil
 are skipped, so an interrupted run goes on where it stopped. At the end the means are printed
 beside the paper's. Needs the archive's published splits under TACIT_DATA (ucr/NAME.npz).
 
-How the one global setting (`SoftShapeConfig()`) was chosen: by held-out parts of TRAIN splits
+How the one global setting (`SoftShapeSettings()`) was chosen: by held-out parts of TRAIN splits
 alone. Development tasks: 30 to 300 series drawn from the TRAIN split of SwedishLeaf,
 FreezerRegularTrain, TwoPatterns, ECG5000, Strawberry, OSULeaf, MedicalImages, Ham, Wafer, FacesUCR
 (none of them among the 19), SyntheticControl, WordSynonyms and DistalPhalanxOutlineAgeGroup,
@@ -42,7 +42,7 @@ from tacit.data import Dataset, load_dataset
 from tacit.local.releases.channel import accuracy_ceiling
 from tacit.local.softshape.leakage import measure_leakage
 from tacit.local.softshape.published import train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 
 SETS = [
     "GunPoint",
@@ -142,10 +142,10 @@ def run_cell(cell: Cell, *, commit: str) -> dict[str, Any]:
     name, epsilon, seed, variant = cell
     data = load_dataset(name)
     y, y_test = (class_codes(data, labels) for labels in (data.y_train, data.y_test))
-    config = replace(SoftShapeConfig(), **VARIANTS[variant])
+    config = replace(SoftShapeSettings(), **VARIANTS[variant])
     wall, cpu = time.perf_counter(), time.process_time()
     trained = train_published(
-        data.X_train, y, len(data.classes), epsilon=epsilon, config=config, seed=seed
+        data.X_train, y, len(data.classes), epsilon=epsilon, settings=config, seed=seed
     )
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     accuracy = float(np.mean(trained.predict_scores(data.X_test).argmax(1) == y_test))

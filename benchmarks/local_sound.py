@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data import load_dataset
-from tacit.local.encoding.body import TrainedBody, train_body
+from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.release import local_guarantee
 from tacit.local.releases.channel import accuracy_ceiling, design_channel
 from tacit.local.releases.label import fit_label
@@ -86,10 +86,9 @@ def measure(name: str, seed: int, releases: list[str]) -> Iterator[dict[str, Any
     trained: TrainedBody | None = None
     if "label" in releases or "vector" in releases:
         start = time.process_time()
-        trained = train_body(
-            data.X_train, y, n_classes=n_classes, encoder="auto",
-            rng=np.random.default_rng(seed), progress=silent,
-        )  # fmt: skip
+        trained = train_kernels(
+            data.X_train, y, n_classes=n_classes, rng=np.random.default_rng(seed)
+        )
         common |= {
             "body_cpu_seconds": time.process_time() - start,
             "encoder": trained.body.kind,

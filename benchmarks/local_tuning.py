@@ -28,7 +28,7 @@ import torch
 from tacit.arena.record import commit
 from tacit.data import load_dataset
 from tacit.local.softshape.published import train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 
 SETS = (
     "SwedishLeaf", "FreezerRegularTrain", "TwoPatterns", "ECG5000", "Strawberry", "OSULeaf",
@@ -81,7 +81,7 @@ def run(name: str, size: int, seed: int, epsilon: float, changes: dict[str, Any]
         codes[train],
         len(data.classes),
         epsilon=epsilon,
-        config=replace(SoftShapeConfig(), **changes),
+        settings=replace(SoftShapeSettings(), **changes),
         seed=seed,
     )
     seconds = time.process_time() - start

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from aeon.testing.estimator_checking import parametrize_with_checks
+from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.guarantee import DpGuarantee, MpcGuarantee, Unprotected, from_json
 
 
@@ -27,7 +29,7 @@ def aeon_contract(*estimators: Any) -> Any:
 
 def toy_problem(
     *, n_series: int = 24, channels: int = 1, length: int = 40, n_classes: int = 2
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Floats, NDArray[np.str_]]:
     """Noisy sine waves whose frequency is the class: easy, small and the same each time."""
     rng = np.random.default_rng(7)
     codes = np.arange(n_series) % n_classes
@@ -56,7 +58,7 @@ def check_tacit_classifier(make: Callable[[], Any]) -> None:
     assert list(classifier.classes_) == ["a", "b", "c"]
 
 
-def _check_refusals(classifier: Any, X: np.ndarray) -> None:
+def _check_refusals(classifier: Any, X: Floats) -> None:
     for bad in (np.nan, np.inf, 1e13):
         broken = X[:3].copy()
         broken[1, 0, 2] = bad

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-
 from contract import toy_problem
+from tacit.arrays import Floats
 from tacit.data import load_dataset
 from tacit.data.dataset import Dataset
 from tacit.local.estimator import DPSoftShapeClassifier
+from tacit.local.model import LocalModel
+from tacit.local.release import Kind
+from tacit.local.releases.channel import ChannelKind
+from tacit.local.releases.label import LabelHead
+from tacit.local.releases.shapes import ShapesHead
+from tacit.local.releases.vector import VectorHead
 
 
 @cache
@@ -18,18 +23,45 @@ def italy() -> Dataset:
 
 
 @cache
-def trained(release: str, epsilon: float = 2.0, channel: str = "optimal") -> DPSoftShapeClassifier:
+def trained(
+    release: Kind, epsilon: float = 2.0, channel: ChannelKind = "optimal"
+) -> DPSoftShapeClassifier:
     """A univariate binary model on real data."""
     data = italy()
     classifier = DPSoftShapeClassifier(
         epsilon, release=release, encoder="kernels", channel=channel, random_state=0
     )
-    return classifier.fit(data.X_train, data.y_train)
+    classifier.fit(data.X_train, data.y_train)
+    return classifier
 
 
 @cache
-def trained_multivariate(release: str) -> tuple[DPSoftShapeClassifier, np.ndarray]:
+def trained_multivariate(release: Kind) -> tuple[DPSoftShapeClassifier, Floats]:
     """Three classes on three channels, and its training series."""
     X, y = toy_problem(channels=3, n_classes=3, n_series=30)
     classifier = DPSoftShapeClassifier(4.0, release=release, encoder="kernels", random_state=0)
-    return classifier.fit(X, y), X
+    classifier.fit(X, y)
+    return classifier, X
+
+
+def model_of(classifier: DPSoftShapeClassifier) -> LocalModel:
+    assert classifier.model_ is not None
+    return classifier.model_
+
+
+def label_head(classifier: DPSoftShapeClassifier) -> LabelHead:
+    head = model_of(classifier).head
+    assert isinstance(head, LabelHead)
+    return head
+
+
+def vector_head(classifier: DPSoftShapeClassifier) -> VectorHead:
+    head = model_of(classifier).head
+    assert isinstance(head, VectorHead)
+    return head
+
+
+def shapes_head(classifier: DPSoftShapeClassifier) -> ShapesHead:
+    head = model_of(classifier).head
+    assert isinstance(head, ShapesHead)
+    return head

@@ -19,7 +19,7 @@ from tacit.local.encoding.body import train_kernels
 from tacit.local.estimator import DPSoftShapeClassifier
 from tacit.local.model import LocalModel
 from tacit.local.releases.label import fit_label
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 
 
 # The shapes release composes many patches, so its worst event is rarer and takes more runs.
@@ -73,7 +73,7 @@ def test_a_saved_bundle_is_audited_against_its_own_epsilon(bundle: Path) -> None
 def test_a_published_bundle_is_refuted_at_its_nominal_epsilon(tmp_path: Path) -> None:
     dataset = load_dataset("ItalyPowerDemand")
     published = DPSoftShapeClassifier(
-        epsilon=0.5, mode="published", config=SoftShapeConfig(steps=30), random_state=0
+        epsilon=0.5, mode="published", settings=SoftShapeSettings(steps=30), random_state=0
     )
     published.fit(dataset.X_train, dataset.y_train)
     published.save(tmp_path)
@@ -89,7 +89,7 @@ def test_a_published_bundle_is_never_consistent_however_large_its_nominal_epsilo
     """A few thousand runs prove at most about ln(1000) = 7, far below the nominal 40."""
     dataset = load_dataset("ItalyPowerDemand")
     published = DPSoftShapeClassifier(
-        epsilon=40.0, mode="published", config=SoftShapeConfig(steps=2), random_state=0
+        epsilon=40.0, mode="published", settings=SoftShapeSettings(steps=2), random_state=0
     )
     published.fit(dataset.X_train, dataset.y_train)
     published.save(tmp_path)

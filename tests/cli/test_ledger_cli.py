@@ -98,6 +98,10 @@ def test_export_as_csv_and_json(capsys: Capture, db: Path, tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.iterdir() if "export" in path.name) == []
     bad = tacit(capsys, "ledger", "export", "--db", db, "--out", tmp_path / "x.xml")
     assert_refused(bad, ".csv or .json")
+    bad = tacit(capsys, "ledger", "export", "--db", db, "--out", tmp_path / "no" / "spend.csv")
+    assert_refused(bad, "cannot write")
+    assert not (tmp_path / "no").exists()
+    assert (tmp_path / "spend.csv").stat().st_mode & 0o077 == 0  # it names subjects
 
 
 def test_a_missing_or_foreign_file_is_refused(capsys: Capture, tmp_path: Path) -> None:

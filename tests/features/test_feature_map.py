@@ -8,11 +8,12 @@ import sys
 import numpy as np
 import pytest
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.features.feature_map import generated_signals, public_features
 
 
-def small(length: int = 24, n_channels: int = 2, seed: int = 1) -> np.ndarray:
+def small(length: int = 24, n_channels: int = 2, seed: int = 1) -> Floats:
     features = public_features(n_channels=n_channels, length=length, n_kernels=30, seed=seed)
     X = np.random.default_rng(0).standard_normal((7, n_channels, length))
     return features.transform(X)
@@ -51,7 +52,9 @@ def test_the_proportion_is_the_share_of_steps_above_the_bias() -> None:
     from tacit.features.feature_map import _KernelBank, _proportions
 
     X = np.array([[[0.0, 1.0, 3.0, 2.0, 2.0, 9.0]]], dtype=np.float32)
-    bank = _KernelBank(2, np.array([[1.0], [-1.0]], dtype=np.float32), np.float32([-1.5]))
+    bank = _KernelBank(
+        2, np.array([[1.0], [-1.0]], dtype=np.float32), np.array([-1.5], dtype=np.float32)
+    )
     # x[t] - x[t + 2] > -1.5: -3, -1, 1, -7 -> two of four steps.
     np.testing.assert_allclose(_proportions(X, bank), [[0.5]])
 

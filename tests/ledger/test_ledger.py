@@ -94,7 +94,7 @@ def test_spent_is_never_below_the_true_sum(epsilons: list[float]) -> None:
 
 @pytest.mark.parametrize("which", ["epsilon", "delta", "subject_epsilon", "subject_delta"])
 def test_every_budget_holds(tmp_path: Path, which: str) -> None:
-    budgets = {
+    budgets: dict[str, Any] = {
         "epsilon": {"budget_epsilon": 2.0},
         "delta": {"budget_delta": 2e-6},
         "subject_epsilon": {"per_subject_epsilon": 2.0},

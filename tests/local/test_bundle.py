@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tacit.errors import BundleError
+from tacit.errors import BundleError, TacitError
 from tacit.local.bundle import read_bundle, write_bundle
+from tacit.local.release import Release, load_release, local_guarantee
 
 ARRAYS = {
     "weights": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
@@ -108,3 +109,14 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
         read_bundle(tmp_path / "nothing")
     with pytest.raises(BundleError, match="cannot write"):
         write_bundle(tmp_path / "no" / "folder", ARRAYS, VALUES)
+    assert not (tmp_path / "no").exists()
+
+
+def test_releases_are_written_to_a_folder_that_exists(tmp_path: Path) -> None:
+    guarantee = local_guarantee(1.0, assumptions=())
+    release = Release(kind="label", values=np.array([1, 0]), model="m", guarantee=guarantee)
+    release.save(tmp_path / "releases.json")
+    assert load_release(tmp_path / "releases.json").to_dict() == release.to_dict()
+    with pytest.raises(TacitError, match="cannot write releases"):
+        release.save(tmp_path / "no" / "releases.json")
+    assert [file.name for file in tmp_path.iterdir()] == ["releases.json"]

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
-from local_problems import italy, trained, trained_multivariate
+from local_problems import italy, model_of, trained, trained_multivariate
 from seeded import SeededNoise
+from tacit.arrays import Floats
+from tacit.data import validate
 from tacit.errors import BudgetExceeded, BundleError, TacitError
 from tacit.ledger import Ledger
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device, content_subject
 from tacit.local.model import load_model
+from tacit.local.release import KINDS, Kind
 
 FALSE_ALARM = 1e-6
-KINDS = ["label", "vector", "shapes"]
 
 
-def device_of(kind: str, folder: Path, epsilon: float = 2.0) -> Device:
+def device_of(kind: Kind, folder: Path, epsilon: float = 2.0) -> Device:
     path = folder / f"{kind}.tacit"
     trained(kind, epsilon).export_device(path)
     return Device.load(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_device_computes_what_the_trainer_computes(kind: str, tmp_path: Path) -> None:
+def test_the_device_computes_what_the_trainer_computes(kind: Kind, tmp_path: Path) -> None:
     device, X = device_of(kind, tmp_path), italy().X_test[:50]
-    there = trained(kind).model_.head.summarise(X)
+    there = model_of(trained(kind)).head.summarise(X)
     np.testing.assert_allclose(device.model.head.summarise(X), there, rtol=1e-5, atol=1e-5)
     # One row at a time the float32 products may be summed in another order.
     rows = np.concatenate([device.model.head.summarise(X[i : i + 1]) for i in range(50)])
@@ -40,18 +45,18 @@ def test_the_device_computes_what_the_trainer_computes(kind: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_words_make_equal_releases(kind: str, tmp_path: Path) -> None:
+def test_equal_words_make_equal_releases(kind: Kind, tmp_path: Path) -> None:
     device, X = device_of(kind, tmp_path), italy().X_test[:20]
     here = device.release(X, source=SeededNoise(3)).values
     there = trained(kind).release(X, source=SeededNoise(3)).values
     np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-5)
 
 
-def two_sample_p_value(first: Device, second: Device, kind: str, n: int = 4000) -> float:
+def two_sample_p_value(first: Device, second: Device, kind: Kind, n: int = 4000) -> float:
     """One series released n times by each; a chi-square or Kolmogorov-Smirnov p-value."""
     X = italy().X_test[:1]
 
-    def values(device: Device) -> np.ndarray:
+    def values(device: Device) -> NDArray[Any]:
         summary = np.repeat(device.model.head.summarise(X), n, axis=0)
         return device.model.randomize(summary).values
 
@@ -65,24 +70,24 @@ def two_sample_p_value(first: Device, second: Device, kind: str, n: int = 4000) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_device_and_estimator_release_alike(kind: str, tmp_path: Path) -> None:
+def test_device_and_estimator_release_alike(kind: Kind, tmp_path: Path) -> None:
     """False alarm 1e-6; the twin below notices another budget."""
     here = device_of(kind, tmp_path)
-    assert two_sample_p_value(here, Device(trained(kind).model_), kind) > FALSE_ALARM
+    assert two_sample_p_value(here, Device(model_of(trained(kind))), kind) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("kind", ["label", "vector"])
-def test_the_comparison_notices_another_epsilon(kind: str, tmp_path: Path) -> None:
+def test_the_comparison_notices_another_epsilon(kind: Kind, tmp_path: Path) -> None:
     here, other = device_of(kind, tmp_path), device_of(kind, tmp_path, 3.0)
     assert two_sample_p_value(here, other, kind, n=8000) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_several_channels_survive_the_bundle(kind: str, tmp_path: Path) -> None:
+def test_several_channels_survive_the_bundle(kind: Kind, tmp_path: Path) -> None:
     classifier, X = trained_multivariate(kind)
     classifier.export_device(tmp_path / "m.tacit")
     device = Device.load(tmp_path / "m.tacit")
-    there = classifier.model_.head.summarise(X)
+    there = model_of(classifier).head.summarise(X)
     np.testing.assert_allclose(device.model.head.summarise(X), there, atol=1e-5)
     one = device.release(X[0])  # (channels, T): one series
     assert len(one) == 1
@@ -119,7 +124,7 @@ def test_content_names_follow_the_values_only() -> None:
     assert content_subject(row) != content_subject(row.reshape(3, 1))
 
 
-BAD = {
+BAD: dict[str, Callable[[Floats], NDArray[Any]]] = {
     "NaN": lambda x: np.where(np.arange(24) == 3, np.nan, x),
     "infinite": lambda x: np.where(np.arange(24) == 3, np.inf, x),
     "short": lambda x: x[:-1],
@@ -133,7 +138,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", BAD)
-def test_bad_series_release_and_debit_nothing(kind: str, fault: str, tmp_path: Path) -> None:
+def test_bad_series_release_and_debit_nothing(kind: Kind, fault: str, tmp_path: Path) -> None:
     device, words = device_of(kind, tmp_path), Counting()
     with Ledger.open(tmp_path / "l.db", per_subject_epsilon=2.0) as ledger:
         with pytest.raises(TacitError) as refused:
@@ -143,12 +148,36 @@ def test_bad_series_release_and_debit_nothing(kind: str, fault: str, tmp_path: P
     assert "\n" not in str(refused.value)
 
 
+def test_a_series_is_checked_once_per_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, X = device_of("label", tmp_path), italy().X_test[:3]
+    check, seen = validate._refuse_bad_values, list[str]()
+
+    def count(cube: Floats, where: str) -> None:
+        seen.append(where)
+        check(cube, where)
+
+    monkeypatch.setattr(validate, "_refuse_bad_values", count)
+    device.release(X)
+    trained("label").release(X)
+    assert seen == ["the series", "X"]
+
+
+def test_several_channels_in_two_axes_are_one_series_to_a_device_alone(tmp_path: Path) -> None:
+    """The estimator reads (n, T), as every aeon classifier does."""
+    classifier, X = trained_multivariate("label")
+    with pytest.raises(TacitError, match="1 channels"):
+        classifier.release(X[0])
+    assert len(Device(model_of(classifier)).release(X[0])) == 1
+
+
 class Counting:
     """A noise source that counts; a refused release must not have drawn."""
 
     drawn = 0
 
-    def words(self, count: int) -> np.ndarray:
+    def words(self, count: int) -> NDArray[np.uint64]:
         self.drawn += count
         return SeededNoise(0).words(count)
 

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from contract import aeon_contract, check_tacit_classifier, toy_problem
-from local_problems import italy, trained
+from local_problems import italy, label_head, model_of, trained
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.estimator import DPSoftShapeClassifier
+from tacit.local.release import KINDS, Kind
 from tacit.local.releases.channel import accuracy_ceiling
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.releases.vector import VectorHead
+from tacit.local.softshape.settings import SoftShapeSettings
 
 FALSE_ALARM = 1e-6
-QUICK = SoftShapeConfig(steps=3)
+QUICK = SoftShapeSettings(steps=3)
 
 
 # aeon's pickle check compares predictions before and after; releases are noisy and cannot be
 # seeded, so these instances have a budget at which the noise (almost) never changes an answer.
-@aeon_contract(
+@aeon_contract(  # type: ignore[untyped-decorator]
     DPSoftShapeClassifier(40.0, encoder="kernels", random_state=0),
-    DPSoftShapeClassifier(1e9, mode="published", config=QUICK, random_state=0),
+    DPSoftShapeClassifier(1e9, mode="published", settings=QUICK, random_state=0),
 )
-def test_aeon_contract(check) -> None:
+def test_aeon_contract(check: Callable[[], None]) -> None:
     check()
 
 
 @pytest.mark.parametrize("release", ["label", "vector", "shapes"])
-def test_tacit_contract_sound(release: str) -> None:
+def test_tacit_contract_sound(release: Kind) -> None:
     check_tacit_classifier(
         lambda: DPSoftShapeClassifier(3.0, release=release, encoder="kernels", random_state=0)
     )
@@ -40,13 +44,13 @@ def test_tacit_contract_sound(release: str) -> None:
 
 def test_tacit_contract_published() -> None:
     check_tacit_classifier(
-        lambda: DPSoftShapeClassifier(1.0, mode="published", config=QUICK, random_state=0)
+        lambda: DPSoftShapeClassifier(1.0, mode="published", settings=QUICK, random_state=0)
     )
 
 
 @pytest.mark.parametrize("release", ["label", "vector", "shapes"])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
-def test_no_sound_release_exceeds_the_ceiling(release: str, epsilon: float) -> None:
+def test_no_sound_release_exceeds_the_ceiling(release: Kind, epsilon: float) -> None:
     """Accuracy over 1,029 test series; one-sided false alarm 1e-6."""
     data, classifier = italy(), trained(release, epsilon)
     _, counts = np.unique(data.y_test, return_counts=True)
@@ -58,14 +62,14 @@ def test_no_sound_release_exceeds_the_ceiling(release: str, epsilon: float) -> N
 def test_the_ceiling_check_would_notice_a_clean_classifier() -> None:
     data, classifier = italy(), trained("label", 1.0)
     _, counts = np.unique(data.y_test, return_counts=True)
-    clean = classifier.classes_[classifier.model_.head.summarise(data.X_test)]
+    clean = classifier.classes_[model_of(classifier).head.summarise(data.X_test)]
     right = int(np.count_nonzero(clean == data.y_test))
     ceiling = accuracy_ceiling(counts, epsilon=1.0)
     assert stats.binom.sf(right - 1, len(data.y_test), ceiling) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("release", ["label", "vector"])
-def test_releases_are_useful(release: str) -> None:
+def test_releases_are_useful(release: Kind) -> None:
     """At epsilon 3 a binary label reaches .95 at best; 100 points above chance are certain."""
     data, classifier = italy(), trained(release, 3.0)
     assert np.mean(classifier.predict(data.X_test) == data.y_test) > 0.75
@@ -111,7 +115,7 @@ def test_training_is_deterministic_given_the_seed() -> None:
 
 
 @pytest.mark.parametrize("labels", [["x", "y"], [3, 7], [1.0, 2.0]])
-def test_save_and_load_keep_labels_and_guarantee(labels: list, tmp_path: Path) -> None:
+def test_save_and_load_keep_labels_and_guarantee(labels: list[Any], tmp_path: Path) -> None:
     X, y = toy_problem()
     named = np.array(labels)[(y == "b").astype(int)]
     classifier = DPSoftShapeClassifier(40.0, encoder="kernels", random_state=0).fit(X, named)
@@ -125,10 +129,11 @@ def test_save_and_load_keep_labels_and_guarantee(labels: list, tmp_path: Path) -
 
 def test_published_mode_promises_nothing_and_measures_its_leakage(tmp_path: Path) -> None:
     X, y = toy_problem()
-    classifier = DPSoftShapeClassifier(1.0, mode="published", config=QUICK, random_state=0)
+    classifier = DPSoftShapeClassifier(1.0, mode="published", settings=QUICK, random_state=0)
     classifier.fit(X, y)
     assert isinstance(classifier.guarantee_, Unprotected)
     assert classifier.guarantee_.nominal_epsilon == 1.0
+    assert classifier.leakage_ is not None
     assert set(classifier.leakage_) == {
         "claimed_total", "empirical_sensitivity", "realised_loss_median", "reidentification"
     }  # fmt: skip
@@ -146,7 +151,7 @@ def test_published_mode_promises_nothing_and_measures_its_leakage(tmp_path: Path
 
 
 def test_sound_guarantees_are_local_totals_per_series() -> None:
-    for release in ("label", "vector", "shapes"):
+    for release in KINDS:
         guarantee = trained(release).guarantee_
         assert isinstance(guarantee, DpGuarantee)
         assert (guarantee.epsilon, guarantee.delta) == (2.0, 0.0)
@@ -154,8 +159,8 @@ def test_sound_guarantees_are_local_totals_per_series() -> None:
             "local", "series", "replace",
         )  # fmt: skip
         idealised = any("idealised" in text for text in guarantee.assumptions)
-        head = trained(release).model_.head
-        assert idealised == (release == "vector" and head.mechanism == "privunit")
+        head = model_of(trained(release)).head
+        assert idealised == (isinstance(head, VectorHead) and head.mechanism == "privunit")
 
 
 def test_labels_keep_their_type_through_a_file(tmp_path: Path) -> None:
@@ -171,7 +176,7 @@ def test_labels_keep_their_type_through_a_file(tmp_path: Path) -> None:
 def test_a_folder_holds_the_classifier_that_was_saved_last(tmp_path: Path) -> None:
     X, y = toy_problem()
     published = DPSoftShapeClassifier(
-        1.0, mode="published", config=SoftShapeConfig(steps=3), random_state=0
+        1.0, mode="published", settings=SoftShapeSettings(steps=3), random_state=0
     ).fit(X, y)
     sound = DPSoftShapeClassifier(2.0, encoder="kernels", random_state=0).fit(X, y)
     for saved in (published, sound, published):
@@ -190,7 +195,7 @@ def test_bad_epsilon_is_refused(epsilon: float) -> None:
 @pytest.mark.parametrize(
     "parameter", [{"mode": "private"}, {"release": "raw"}, {"encoder": "x"}, {"channel": "best"}]
 )
-def test_unknown_choices_are_refused(parameter: dict) -> None:
+def test_unknown_choices_are_refused(parameter: dict[str, Any]) -> None:
     X, y = toy_problem()
     with pytest.raises(TacitError, match=next(iter(parameter))):
         DPSoftShapeClassifier(1.0, **parameter).fit(X, y)
@@ -228,8 +233,7 @@ def test_expected_class_shares_reach_the_channel_and_the_posterior(tmp_path: Pat
     ).fit(data.X_train, data.y_train)
     classifier.save(tmp_path)
     for model in (classifier, DPSoftShapeClassifier.load(tmp_path)):
-        head = model.model_.head
-        np.testing.assert_allclose(head.gain.sum(axis=0), [0.8, 0.2])
+        np.testing.assert_allclose(label_head(model).gain.sum(axis=0), [0.8, 0.2])
     # At epsilon 1 the better of two labels is right in 73 %: less than the common class alone.
     assert set(classifier.predict(data.X_test)) == {data.classes[0]}
     assert len(set(trained("label", 1.0).predict(data.X_test))) == 2
@@ -246,7 +250,7 @@ def test_expected_class_shares_reach_the_channel_and_the_posterior(tmp_path: Pat
         ({"class_shares": {"1": 0.5, "2": 0.5}, "mode": "published"}, "in mode 'published'"),
     ],
 )
-def test_impossible_class_shares_are_refused(options: dict, message: str) -> None:
+def test_impossible_class_shares_are_refused(options: dict[str, Any], message: str) -> None:
     data = italy()
     with pytest.raises(TacitError, match=message):
         DPSoftShapeClassifier(encoder="kernels", **options).fit(data.X_train, data.y_train)

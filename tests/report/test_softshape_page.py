@@ -11,7 +11,7 @@ import pytest
 from local_problems import italy, trained
 from tacit.data.dataset import Dataset
 from tacit.local.estimator import DPSoftShapeClassifier
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.report.local_page import _sound_curve, write_softshape_page
 
 
@@ -34,7 +34,7 @@ def test_a_sound_page_carries_its_guarantee(release: str, pictures: int, tmp_pat
 def test_a_published_page_shows_three_figures_and_no_guarantee(tmp_path: Path) -> None:
     data = small(italy())
     classifier = DPSoftShapeClassifier(
-        0.1, mode="published", config=SoftShapeConfig(steps=3), random_state=0
+        0.1, mode="published", settings=SoftShapeSettings(steps=3), random_state=0
     ).fit(data.X_train, data.y_train)
     page = write_softshape_page(
         tmp_path / "page.html", classifier=classifier, dataset=data, accuracy=0.7

@@ -60,7 +60,7 @@ def _softshape_published(task: Task, data: Dataset) -> Outcome:
     """Noise at training and at test; the options are the network's settings."""
     from tacit.local.softshape.leakage import measure_leakage
     from tacit.local.softshape.published import train_published
-    from tacit.local.softshape.settings import SoftShapeConfig
+    from tacit.local.softshape.settings import SoftShapeSettings
 
     start = time.perf_counter()
     codes = np.searchsorted(sorted(data.classes), data.y_train)
@@ -69,7 +69,7 @@ def _softshape_published(task: Task, data: Dataset) -> Outcome:
         codes,
         len(data.classes),
         epsilon=task.epsilon,
-        config=SoftShapeConfig(**dict(task.options)),
+        settings=SoftShapeSettings(**dict(task.options)),
         seed=task.seed,
     )
     details = {"train_seconds": round(time.perf_counter() - start, 3)}

@@ -8,16 +8,14 @@ from typing import Any
 from tacit.arena.record import failure, run_task
 from tacit.arena.task import Task
 from tacit.errors import TacitError
+from tacit.system.extras import needs
 
 
 def run_on_ray(tasks: list[Task], workers: int, *, address: str | None) -> Iterator[dict[str, Any]]:
     """Records in the order in which tasks end; without an address a cluster starts here."""
-    try:
-        import ray
-    except ImportError as error:
-        raise TacitError(
-            "the ray engine needs ray; install it with: pip install 'tacit-ts[arena]'."
-        ) from error
+    needs("arena", "ray", what="the engine 'ray'")
+    import ray
+
     try:
         ray.init(
             address=address,

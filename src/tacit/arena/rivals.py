@@ -15,16 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arena.methods import Outcome, measure
 from tacit.arena.task import Task
+from tacit.arrays import Cube
 from tacit.data import Dataset
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, laplace
+from tacit.system.extras import needs
 
-Cube = NDArray[np.float64]
 CLIP = 3.0
 
 
@@ -141,12 +141,14 @@ def _one_nn(seed: int, **options: Any) -> Any:
 
 
 def _fcn(seed: int, **options: Any) -> Any:
+    needs("networks", "torch", what="a deep rival")
     from tacit.arena.deep_rivals import DeepRival
 
     return DeepRival("fcn", seed=seed, **options)
 
 
 def _inception_time(seed: int, **options: Any) -> Any:
+    needs("networks", "torch", what="a deep rival")
     from tacit.arena.deep_rivals import DeepRival
 
     return DeepRival("inception", seed=seed, **{"n_members": 5, **options})

@@ -29,6 +29,7 @@ from tacit.cli import (
 )
 from tacit.cli.common import new_app
 from tacit.errors import TacitError
+from tacit.system.extras import missing
 
 app = new_app(
     "Classify time series that nobody has to show.\n\n"
@@ -100,6 +101,11 @@ def run(arguments: Sequence[str]) -> int:
         code = _INTERRUPTED
     except BrokenPipeError:
         return 0
+    except ModuleNotFoundError as error:
+        lacking = missing(error)
+        if lacking is None:
+            raise
+        return _refuse(str(lacking))
     except TacitError as error:
         return _refuse(str(error), cause=error.__cause__ if verbose else None)
     except OSError as error:

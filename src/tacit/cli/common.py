@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.errors import TacitError
+from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,6 +112,13 @@ def check_new_file(path: Path | None) -> None:
     if path.is_dir():
         raise TacitError(f"{path} is a folder; give the name of a file in it.")
     _check_folder(path.parent)
+
+
+def check_new_page(path: Path | None) -> None:
+    """Refuse a page that cannot be drawn or written, before the work whose result it shows."""
+    if path is not None:
+        needs("charts", "altair", "vl_convert", what="a page with charts")
+    check_new_file(path)
 
 
 def check_new_folder(path: Path | None) -> None:

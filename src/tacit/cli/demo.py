@@ -10,7 +10,7 @@ import typer
 from tacit.cli.common import (
     JsonFlag,
     SeedOption,
-    check_new_folder,
+    check_new_page,
     emit,
     print_table,
     progress_bar,
@@ -29,7 +29,7 @@ def demo(
     """
     from tacit.report.demo import run_demo
 
-    check_new_folder(out)
+    check_new_page(out / "index.html")
     with progress_bar("demo") as report:
 
         def for_family(name: str) -> Progress:

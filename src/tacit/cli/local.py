@@ -13,18 +13,20 @@ from tacit.cli.common import (
     JsonFlag,
     LabelOption,
     SeedOption,
-    check_new_file,
     check_new_folder,
+    check_new_page,
     emit,
     progress_bar,
 )
 from tacit.errors import TacitError, check_epsilon
+from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from tacit.local.model import LocalModel
 
 BundleArgument = Annotated[
-    Path, typer.Argument(metavar="BUNDLE", help="Folder of 'train --out', or a device file.")
+    Path,
+    typer.Argument(metavar="BUNDLE", help="Folder that 'train --out' wrote, or a device file."),
 ]
 
 
@@ -40,8 +42,8 @@ def train_softshape(
         str, typer.Option("--release", help="What a device sends: label, vector or shapes.")
     ] = "label",
     encoder: Annotated[
-        str, typer.Option("--encoder", help="auto (cross-validated), kernels or softshape.")
-    ] = "auto",
+        str, typer.Option("--encoder", help="Features: kernels, or softshape (a network).")
+    ] = "kernels",
     channel: Annotated[
         str, typer.Option("--channel", help="optimal for accuracy, krr to estimate prevalence.")
     ] = "optimal",
@@ -71,7 +73,7 @@ def train_softshape(
     from tacit.local.estimator import DPSoftShapeClassifier
 
     check_epsilon(epsilon, name="--epsilon")
-    check_new_file(page)
+    check_new_page(page)
     _check_new_bundle(out)
     dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:
@@ -100,7 +102,7 @@ def train_softshape(
     if mode == "published":
         result |= {"nominal_epsilon": epsilon, "leakage": classifier.leakage_}
     else:
-        result |= _beside(classifier, dataset)
+        result |= _comparison(classifier, dataset)
     if out is not None:
         classifier.save(out)
         result["bundle"] = out
@@ -150,18 +152,18 @@ def release_command(
     ] = None,
     per_series: Annotated[
         float | None,
-        typer.Option("--per-series", help="Budget of one series in a ledger that is made now."),
+        typer.Option("--per-series", help="Budget of each series, for a new ledger."),
     ] = None,
     part: Annotated[
         str | None,
-        typer.Option("--part", help="Of a data set with two parts: test (default) or train."),
+        typer.Option("--part", help="Which part of a data set: test (default) or train."),
     ] = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Release every series of a file once, as its devices would, debiting the ledger first.
 
-    A file needs no labels. Of a data set with a training and a test part it is the test part.
+    A file needs no labels. A data set with two parts is released by its test part.
 
     Example: `tacit release gunpoint --data GunPoint --out releases.json --ledger device.db`
     """
@@ -209,8 +211,8 @@ def classify_command(
 
     Example: `tacit classify gunpoint --releases releases.json --json`
     """
+    from tacit.local.prevalence import estimate_prevalence
     from tacit.local.release import load_release
-    from tacit.local.releases.prevalence import estimate_prevalence
 
     model = load_bundle(bundle)
     received = load_release(releases)
@@ -236,6 +238,7 @@ def serve_command(
     """
     from tacit.local.collector.app import bound_socket, serve
 
+    needs("studio", "fastapi", "uvicorn", what="'tacit serve'")
     model = load_bundle(bundle)
     listening = bound_socket(host, port)
     taken = listening.getsockname()[1]
@@ -258,8 +261,8 @@ def load_bundle(path: Path) -> LocalModel:
     return load_model(path / "model.tacit")
 
 
-def _beside(classifier: Any, dataset: Any) -> dict[str, Any]:
-    """What to read the accuracy against: the ceiling, and the classifier before the noise."""
+def _comparison(classifier: Any, dataset: Any) -> dict[str, Any]:
+    """What to compare the accuracy with: the ceiling, and the classifier before the noise."""
     import numpy as np
 
     from tacit.local.releases.channel import accuracy_ceiling

@@ -16,6 +16,7 @@ from tacit.cli.common import (
     progress_bar,
 )
 from tacit.errors import TacitError
+from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from tacit.silo.party.party import OwnData
@@ -58,6 +59,7 @@ def init_command(
     from tacit.silo.party.keys import certificate_fingerprint
     from tacit.silo.plan import Terms, default_protocol
 
+    needs("silo", "tomli_w", what="'tacit silo init'")
     names = tuple(name.strip() for name in parties.split(","))
     terms = Terms(
         program="fedst",
@@ -125,6 +127,7 @@ def party_command(
     """
     from dataclasses import replace
 
+    needs("silo", "spu", "jax", what="'tacit silo party'")
     from tacit.silo.party.folder import load_config
     from tacit.silo.party.party import take_part
     from tacit.silo.party.receipts import MODEL, RECEIPT

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Cube = NDArray[np.float64]
+from tacit.arrays import Cube
+
 Labels = NDArray[np.str_]
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.dataset import Cube, Labels
+from tacit.arrays import Cube
+from tacit.data.dataset import Labels
 from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
+from tacit.system.extras import needs
 
 Table = tuple[Cube, Labels]
 MaybeTable = tuple[Cube, Labels | None]
@@ -118,13 +120,10 @@ def open_npz(path: Path) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path, label: str | None) -> MaybeTable:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise TacitError(
-            "reading .parquet needs pyarrow; install it with: pip install 'tacit-ts[parquet]'."
-        ) from error
+    needs("import", "pyarrow", what="reading .parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(path)
     except (OSError, ValueError, pa.ArrowException) as error:

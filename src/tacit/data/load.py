@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.dataset import Cube, Dataset
+from tacit.arrays import Cube
+from tacit.data.dataset import Dataset
 from tacit.data.formats import READERS, open_npz, read_series, read_table
 from tacit.data.validate import as_cube, as_labels, check_classes
 from tacit.errors import TacitError

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.dataset import Cube, Labels
+from tacit.arrays import Cube
+from tacit.data.dataset import Labels
 from tacit.errors import TacitError
 
 HUGE = 1e12  # beyond, squares lose all precision; such values are sentinels or broken units

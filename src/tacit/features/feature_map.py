@@ -4,8 +4,8 @@ A window becomes per-channel statistics, spectral bands, correlations between ch
 proportion of positive values under random kernels (PPV). They are standardised and partly
 decorrelated with the mean and covariance of *generated* signals, drawn from the same public seed,
 so that not a single data statistic is in them. Every row has norm 1 and ends with the constant
-that carries the bias. Noise will be alike in all coordinates: what counts is how much of a row's
-energy tells classes apart, and full decorrelation would spread it thin.
+that carries the bias. The noise will be equally large in all coordinates, so what counts is how
+much of a row's energy tells classes apart; full decorrelation would spread it thin.
 
 NumPy only: clients carry this module.
 """

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.local.device import Device
     from tacit.local.estimator import DPSoftShapeClassifier
+    from tacit.local.prevalence import Prevalence, estimate_prevalence
     from tacit.local.release import Release
     from tacit.local.releases.channel import accuracy_ceiling
-    from tacit.local.releases.prevalence import Prevalence, estimate_prevalence
 
 _HOME = {
     "DPSoftShapeClassifier": "tacit.local.estimator",
     "Device": "tacit.local.device",
-    "Prevalence": "tacit.local.releases.prevalence",
+    "Prevalence": "tacit.local.prevalence",
     "Release": "tacit.local.release",
     "accuracy_ceiling": "tacit.local.releases.channel",
-    "estimate_prevalence": "tacit.local.releases.prevalence",
+    "estimate_prevalence": "tacit.local.prevalence",
 }
 
 __all__ = [

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BundleError
+from tacit.system.files import write_atomic
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -57,7 +57,7 @@ def write_bundle(path: str | os.PathLike[str], arrays: Arrays, values: dict[str,
     }
     header = json.dumps({"__metadata__": metadata, **entries}).encode()
     header += b" " * (-len(header) % 8)
-    _replace(target, struct.pack("<Q", len(header)) + header + payload)
+    _write(target, struct.pack("<Q", len(header)) + header + payload)
 
 
 def read_bundle(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
@@ -147,20 +147,11 @@ def _damaged(source: Path) -> BundleError:
     )
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _write(target: Path, data: bytes) -> None:
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        target.parent.resolve(strict=True)  # a bundle is not a reason to make folders
+        write_atomic(target, data)
     except OSError as error:
         raise BundleError(
-            f"cannot write to {target.parent}: {error.strerror or error}; choose another place."
+            f"cannot write to {target.parent}: {error.strerror or error}; choose another folder."
         ) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)  # the model is public; mkstemp makes files private
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

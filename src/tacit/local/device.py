@@ -64,20 +64,43 @@ class Device:
         all or none; when that is refused, or the series cannot be released, nothing leaves.
         Assumes, composes, not covered: see `guarantee`; repeated releases add up.
         """
-        cube = self.model.check_series(as_rows(series, self.model), where="the series")
-        summary = self.model.head.summarise(cube)
-        if ledger is not None:
-            ledger.debit_many(
-                subjects_of(cube, subject),
-                guarantee=self.guarantee,
-                purpose=f"{self.model.head.kind} release, model {self.model.identity}",
-                subject_kind="series",
-            )
-        return self.model.randomize(summary, source=source)
+        return release_rows(
+            self.model,
+            as_rows(series, self.model),
+            where="the series",
+            ledger=ledger,
+            subject=subject,
+            source=source,
+        )
 
     def classify(self, release: Release) -> list[str]:
         """What the server makes of a release; needs no series."""
         return self.model.labels(release)
+
+
+def release_rows(
+    model: LocalModel,
+    X: Any,
+    *,
+    where: str,
+    ledger: Ledger | None = None,
+    subject: str | Sequence[str] | None = None,
+    source: NoiseSource = SYSTEM_NOISE,
+) -> Release:
+    """Release every row of X, (n, T) or (n, channels, T); `where` names X in a refusal.
+
+    Here, and only here on the way of a release, series are checked.
+    """
+    cube = model.check_series(X, where=where)
+    summary = model.head.summarise(cube)
+    if ledger is not None:
+        ledger.debit_many(
+            subjects_of(cube, subject),
+            guarantee=model.guarantee,
+            purpose=f"{model.head.kind} release, model {model.identity}",
+            subject_kind="series",
+        )
+    return model.randomize(summary, source=source)
 
 
 def _keep_freed_memory() -> None:

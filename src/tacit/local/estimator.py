@@ -16,19 +16,20 @@ import numpy as np
 from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Codes, Floats
 from tacit.data.validate import as_cube
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.bundle import read_bundle, write_bundle
-from tacit.local.device import Device
-from tacit.local.encoding.body import train_body
+from tacit.local.device import release_rows
+from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.model import LocalModel, load_model, refuse_constant
 from tacit.local.release import Release
-from tacit.local.releases.label import expected_shares, fit_label
+from tacit.local.releases.label import LabelHead, expected_shares, fit_label
 from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
-from tacit.local.releases.vector import fit_vector
+from tacit.local.releases.vector import VectorHead, fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
+from tacit.system.extras import needs
 from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
 
@@ -38,15 +39,21 @@ if TYPE_CHECKING:
     from tacit.ledger import Ledger
     from tacit.local.softshape.leakage import Leakage
     from tacit.local.softshape.published import TrainedSoftShape
-    from tacit.local.softshape.settings import SoftShapeConfig
+    from tacit.local.softshape.settings import SoftShapeSettings
 
 
 MODEL_FILE = "model.tacit"
 PUBLISHED_FILE = "published.tacit"
+# What is trained with PyTorch; a device runs all of it in NumPy.
+_TRAINED_NETWORKS = {
+    "mode": ("published",),
+    "release": ("vector", "shapes"),
+    "encoder": ("softshape",),
+}
 _CHOICES = {
     "mode": ("sound", "published"),
     "release": ("label", "vector", "shapes"),
-    "encoder": ("auto", "kernels", "softshape"),
+    "encoder": ("kernels", "softshape"),
     "channel": ("optimal", "krr"),
 }
 
@@ -103,12 +110,14 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     epsilon : total budget per series (`published`: the paper's nominal parameter, no guarantee).
     mode : "sound", or "published" for DP-SoftShape as written, with its measured leakage.
     release : what a device sends: "label", "vector" or "shapes"; as a method, `release(X)` sends.
-    encoder : "kernels", "softshape", or "auto" (chosen by cross-validation on the training data).
+    encoder : what turns a series into features: "kernels" (random ones, quick and better on all
+        sets of the benchmark), or "softshape", the network without noise.
     channel : "optimal" for accuracy, or "krr", from which prevalence can always be estimated.
     class_shares : label -> share of the classes among the series that will be released, where it
         is known to differ from the training set's; shapes the channel of the label release and the
         server's posterior. It is public, like the model. None: as in training.
-    config : settings of the SoftShape network in published mode; None: the global default.
+    settings : of the SoftShape network, in published mode or as an encoder; None: the global
+        default.
     random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
     progress : called with steps done, steps in all and a message.
 
@@ -136,10 +145,10 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         mode: Literal["sound", "published"] = "sound",
         release: Literal["label", "vector", "shapes"] = "label",
         *,
-        encoder: Literal["auto", "kernels", "softshape"] = "auto",
+        encoder: Literal["kernels", "softshape"] = "kernels",
         channel: Literal["optimal", "krr"] = "optimal",
         class_shares: Mapping[Any, float] | None = None,
-        config: SoftShapeConfig | None = None,
+        settings: SoftShapeSettings | None = None,
         random_state: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -149,7 +158,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.encoder = encoder
         self.channel = channel
         self.class_shares = class_shares
-        self.config = config
+        self.settings = settings
         self.random_state = random_state
         self.progress = progress
         super().__init__()
@@ -230,7 +239,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             raise BundleError(f"{path} lacks {error}; save it again.") from error
         if trained.epsilon is None:
             raise BundleError(f"{path} holds a network without noise, not a classifier.")
-        loaded = cls(epsilon=trained.epsilon, mode="published", config=trained.config)
+        loaded = cls(epsilon=trained.epsilon, mode="published", settings=trained.settings)
         loaded._restore(classes, kind, (trained.network.n_channels, trained.network.length))
         loaded.published_, loaded.guarantee_, loaded.leakage_ = trained, trained.guarantee, leakage
         return loaded
@@ -258,44 +267,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.history_["train_cpu_seconds"] = time.process_time() - start
         return self
 
-    def _fit_sound(self, X: Floats, codes: NDArray[np.intp]) -> None:
+    def _fit_sound(self, X: Floats, codes: Codes) -> None:
         shares = expected_shares(self.class_shares, self.classes_)
         rng = generator(self.random_state)
-        report = self.progress or silent
-        head: Any
-        if self.release == "shapes":
-            head = fit_shapes(
-                X, codes, n_classes=self.n_classes_, epsilon=self.epsilon, rng=rng, progress=report
-            )
-        else:
-            trained = train_body(
-                X, codes, n_classes=self.n_classes_, encoder=self.encoder, rng=rng, progress=report
-            )
-            self.history_ |= {
-                "encoder": trained.body.kind,
-                "held_out_accuracy": trained.accuracy,
-                "held_out_log_loss": trained.log_loss,
-            }
-            if self.release == "vector":
-                head = fit_vector(
-                    trained.body,
-                    trained.held_out,
-                    codes,
-                    epsilon=self.epsilon,
-                    rng=rng,
-                    progress=report,
-                )
-            else:
-                head = fit_label(
-                    trained.body,
-                    trained.held_out,
-                    codes,
-                    epsilon=self.epsilon,
-                    channel=self.channel,
-                    shares=shares,
-                )
         self.model_ = LocalModel(
-            head=head,
+            head=self._fit_head(X, codes, shares, rng),
             classes=tuple(str(label) for label in self.classes_),
             class_type=_class_type(self.classes_),
             n_channels=X.shape[1],
@@ -303,7 +279,44 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         ).identified()
         self.guarantee_ = self.model_.guarantee
 
-    def _fit_published(self, X: Floats, codes: NDArray[np.intp]) -> None:
+    def _fit_head(
+        self, X: Floats, codes: Codes, shares: Floats | None, rng: np.random.Generator
+    ) -> LabelHead | VectorHead | ShapesHead:
+        epsilon, report = self.epsilon, self.progress or silent
+        if self.release == "shapes":
+            return fit_shapes(
+                X, codes, n_classes=self.n_classes_, epsilon=epsilon, rng=rng, progress=report
+            )
+        trained = self._train_body(X, codes, rng, report)
+        self.history_ |= {
+            "encoder": trained.body.kind,
+            "held_out_accuracy": trained.accuracy,
+            "held_out_log_loss": trained.log_loss,
+        }
+        body, held_out = trained.body, trained.held_out
+        if self.release == "vector":
+            return fit_vector(body, held_out, codes, epsilon=epsilon, rng=rng, progress=report)
+        return fit_label(
+            body, held_out, codes, epsilon=epsilon, channel=self.channel, shares=shares
+        )
+
+    def _train_body(
+        self, X: Floats, codes: Codes, rng: np.random.Generator, report: Progress
+    ) -> TrainedBody:
+        if self.encoder == "softshape":
+            from tacit.local.softshape.encoder import train_softshape
+
+            return train_softshape(
+                X,
+                codes,
+                n_classes=self.n_classes_,
+                rng=rng,
+                settings=self.settings,
+                progress=report,
+            )
+        return train_kernels(X, codes, n_classes=self.n_classes_, rng=rng, progress=report)
+
+    def _fit_published(self, X: Floats, codes: Codes) -> None:
         from tacit.local.softshape.leakage import measure_leakage
         from tacit.local.softshape.published import train_published
 
@@ -313,7 +326,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             codes,
             self.n_classes_,
             epsilon=self.epsilon,
-            config=self.config,
+            settings=self.settings,
             seed=seed,
             progress=self.progress,
         )
@@ -341,8 +354,9 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         source: NoiseSource = SYSTEM_NOISE,
     ) -> Release:
         self._check_is_fitted()
-        device = Device(self._sound_model())
-        return device.release(as_cube(X), ledger=ledger, subject=subject, source=source)
+        return release_rows(
+            self._sound_model(), X, where="X", ledger=ledger, subject=subject, source=source
+        )
 
     def _sound_model(self) -> LocalModel:
         if self.model_ is None:
@@ -369,7 +383,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                 f"{str(self.release)!r} in mode {self.mode!r}; leave them out."
             )
 
-    def _check_class_sizes(self, codes: NDArray[np.intp]) -> None:
+        for name, trained in _TRAINED_NETWORKS.items():
+            if vars(self)[name] in trained:
+                needs("networks", "torch", what=f"training with {name} {vars(self)[name]!r}")
+
+    def _check_class_sizes(self, codes: Codes) -> None:
         sizes = np.bincount(codes, minlength=self.n_classes_)
         if sizes.min() < 2:
             raise TacitError(
@@ -380,11 +398,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for aeon's checks, with so little noise that its comparisons hold."""
-        from tacit.local.softshape.settings import SoftShapeConfig
+        from tacit.local.softshape.settings import SoftShapeSettings
 
         return [
             {"epsilon": 40.0, "encoder": "kernels"},
-            {"epsilon": 1e9, "mode": "published", "config": SoftShapeConfig(steps=3)},
+            {"epsilon": 1e9, "mode": "published", "settings": SoftShapeSettings(steps=3)},
         ]
 
 

@@ -58,10 +58,6 @@ class LocalModel:
         refuse_constant(cube, where=where)
         return cube
 
-    def release(self, X: Any, *, source: NoiseSource = SYSTEM_NOISE) -> Release:
-        """What leaves for these series; call once per series, for releases add up."""
-        return self.randomize(self.head.summarise(self.check_series(X)), source=source)
-
     def randomize(self, summary: Any, *, source: NoiseSource = SYSTEM_NOISE) -> Release:
         """What leaves, from the head's private summary of each series."""
         values = self.head.randomize(summary, source=source)
@@ -163,17 +159,17 @@ def load_model(path: str | os.PathLike[str]) -> LocalModel:
 
 
 def _head(arrays: Arrays, values: dict[str, Any]) -> LabelHead | VectorHead | ShapesHead:
-    own = _under("head.", arrays)
+    own = _with_prefix("head.", arrays)
     epsilon = float(values["epsilon"])
     if values["kind"] == "shapes":
         return ShapesHead.from_arrays(own, values["head"], epsilon=epsilon)
-    body = body_from_arrays(_under("body.", arrays), values["body"])
+    body = body_from_arrays(_with_prefix("body.", arrays), values["body"])
     if values["kind"] == "vector":
         return VectorHead.from_arrays(body, own, values["head"], epsilon=epsilon)
     return LabelHead(body, own["channel"], own["gain"], epsilon)
 
 
-def _under(prefix: str, arrays: Arrays) -> Arrays:
+def _with_prefix(prefix: str, arrays: Arrays) -> Arrays:
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()

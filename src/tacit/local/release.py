@@ -1,4 +1,4 @@
-"""What leaves a device: randomised values, the kind they are of, and what they reveal at most."""
+"""What leaves a device: randomised values, their kind, and what they reveal at most."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Guarantee, from_dict
+from tacit.system.files import write_atomic
 
 Kind = Literal["label", "vector", "shapes"]
 KINDS: tuple[Kind, ...] = ("label", "vector", "shapes")
@@ -47,15 +48,11 @@ class Release:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one JSON file, whole or not at all."""
         target = Path(path)
-        scratch = target.with_name(f".{target.name}.{os.getpid()}")
+        text = json.dumps(self.to_dict(), allow_nan=False)
         try:
-            with scratch.open("w", encoding="utf-8") as file:
-                json.dump(self.to_dict(), file, allow_nan=False)
-                file.flush()
-                os.fsync(file.fileno())
-            scratch.replace(target)
+            target.parent.resolve(strict=True)  # a typing error must not make a folder
+            write_atomic(target, text.encode(), mode=0o666)
         except OSError as error:
-            scratch.unlink(missing_ok=True)
             raise TacitError(
                 f"cannot write releases to {target}: {error.strerror or error}; "
                 "choose another file."

@@ -86,7 +86,7 @@ def _fleet(seed: int, progress: Progress) -> Any:
 FAMILIES = (
     Family(
         name="local",
-        needs="torch",
+        needs="tacit.local",
         method="DP-SoftShape, sound label release",
         left="one randomized label per series",
         make=_local,

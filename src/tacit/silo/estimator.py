@@ -15,6 +15,7 @@ from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, MpcGuarantee, Unprotected
 from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings
+from tacit.system.extras import needs
 from tacit.system.seeds import generator
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class FedSTClassifier(_PartyClassifier):
         cube = as_cube(X)
         codes = np.searchsorted(self.classes_, y)
         party = self._owners(codes, rng)
+        needs("silo", "jax", "spu", what="FedSTClassifier")
         start = time.monotonic()
         if self.scope in FEDERATED_SCOPES:
             self._fit_together(cube, codes, party, settings, private_seed)

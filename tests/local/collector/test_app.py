@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local_problems import italy, trained
+from local_problems import italy, model_of, trained
 from tacit.local.collector.app import create_app
+from tacit.local.release import Release
 
 
 class Client:
@@ -31,12 +32,13 @@ class Client:
 
 @pytest.fixture(scope="module")
 def client() -> Client:
-    return Client(create_app(trained("label", 2.0, "krr").model_))
+    return Client(create_app(model_of(trained("label", 2.0, "krr"))))
 
 
 @pytest.fixture(scope="module")
 def request_body() -> dict[str, Any]:
-    return trained("label", 2.0, "krr").release(italy().X_test[:200]).to_dict()
+    release: Release = trained("label", 2.0, "krr").release(italy().X_test[:200])
+    return release.to_dict()
 
 
 def test_health_and_guarantee(client: Client) -> None:

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.arrays import Codes, Floats
 from tacit.data import load_dataset
 from tacit.data.dataset import Dataset
 from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.releases.channel import accuracy_ceiling
 from tacit.local.releases.label import LabelHead, fit_label
-from tacit.local.releases.shapes import fit_shapes
-from tacit.local.releases.vector import fit_vector
+from tacit.local.releases.shapes import ShapesHead, fit_shapes
+from tacit.local.releases.vector import VectorHead, fit_vector
 from tacit.mechanisms import krr_matrix, randomize_through_channel
 from tacit.noise import SYSTEM_NOISE
 from tacit.system.progress import silent
@@ -33,14 +34,14 @@ DRAWS = 40
 
 
 @cache
-def problem(name: str) -> tuple[Dataset, np.ndarray, np.ndarray]:
+def problem(name: str) -> tuple[Dataset, Codes, Codes]:
     data = load_dataset(name)
     classes, y = np.unique(data.y_train, return_inverse=True)
     return data, y, np.searchsorted(classes, data.y_test)
 
 
 @cache
-def body_of(name: str) -> tuple[TrainedBody, np.ndarray]:
+def body_of(name: str) -> tuple[TrainedBody, Floats]:
     """Trained kernels and the device's labels of the test series."""
     data, y, _ = problem(name)
     rng = np.random.default_rng(0)
@@ -107,6 +108,7 @@ def test_the_sampled_check_notices_a_tenth_more_epsilon(name: str) -> None:
 def test_no_noisy_vector_exceeds_the_ceiling(name: str, release: str) -> None:
     data, y, y_test = problem(name)
     rng = np.random.default_rng(0)
+    head: VectorHead | ShapesHead
     if release == "shapes":
         n_classes = int(y.max()) + 1
         head = fit_shapes(

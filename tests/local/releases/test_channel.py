@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.releases.channel import (
     accuracy_ceiling,
@@ -24,7 +25,7 @@ from tacit.mechanisms import channel_epsilon, krr_matrix
 EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 20.0, 40.0]
 
 
-def random_gain(rng: np.random.Generator, n_classes: int) -> np.ndarray:
+def random_gain(rng: np.random.Generator, n_classes: int) -> Floats:
     gain = rng.dirichlet(np.full(n_classes**2, 0.3)).reshape(n_classes, n_classes)
     return gain + np.diag(rng.dirichlet(np.ones(n_classes)))
 
@@ -99,7 +100,7 @@ def test_ceiling_of_balanced_classes_is_k_rr_in_closed_form() -> None:
         assert accuracy_ceiling(np.ones(k), epsilon=epsilon) == pytest.approx(expected, abs=1e-7)
 
 
-def held_out_of(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def held_out_of(counts: list[int]) -> tuple[Floats, Codes]:
     y = np.repeat(np.arange(len(counts)), counts)
     return 0.97 * np.eye(len(counts))[y] + 0.03 / len(counts), y
 
@@ -128,7 +129,7 @@ def test_the_channel_is_the_best_one_for_the_shares_that_are_expected() -> None:
 def test_a_class_that_is_never_recognised_is_left_out_with_enough_evidence() -> None:
     """Class 2 looks like class 0: with 600 series its label is not sent, with 6 it still is."""
 
-    def alike(n: int) -> tuple[np.ndarray, np.ndarray]:
+    def alike(n: int) -> tuple[Floats, Codes]:
         held_out, y = held_out_of([n, n, n])
         held_out[y == 2] = [0.6, 0.02, 0.38]
         return held_out, y
@@ -140,7 +141,8 @@ def test_a_class_that_is_never_recognised_is_left_out_with_enough_evidence() -> 
 
 def test_shares_are_shrunk_as_far_as_the_counts_allow() -> None:
     np.testing.assert_allclose(class_shares(np.array([10.0, 10.0, 10.0])), 1 / 3)
-    few, many = (class_shares(n * np.array([8.0, 8.0, 3.0, 5.0])) for n in (1, 100))
+    counts: Floats = np.array([8.0, 8.0, 3.0, 5.0])
+    few, many = (class_shares(counts * times) for times in (1.0, 100.0))
     for shares in (few, many):
         assert shares.sum() == pytest.approx(1.0)
     assert np.ptp(few) < 0.1  # counts: 3/24 to 8/24
@@ -155,7 +157,7 @@ def test_the_design_gain_is_a_joint_distribution_with_the_shrunken_shares(n_clas
     gain = design_gain(held_out, y)
     assert gain.min() >= 0.0
     counts = np.bincount(y, minlength=n_classes).astype(float)
-    np.testing.assert_allclose(gain.sum(axis=0), class_shares(counts))
+    np.testing.assert_allclose(gain.sum(axis=0), class_shares(counts.astype(np.float64)))
 
 
 def test_gain_is_a_joint_distribution() -> None:

@@ -7,13 +7,15 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from contract import toy_problem
-from local_problems import italy, trained
+from local_problems import italy, label_head, trained
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.local.encoding import random_kernels
-from tacit.local.encoding.body import fold_of_each, train_kernels, train_softshape
+from tacit.local.encoding.body import train_kernels
 from tacit.local.encoding.random_kernels import (
     Competition,
     Proportions,
@@ -24,8 +26,9 @@ from tacit.local.encoding.random_kernels import (
 from tacit.local.encoding.ridge import fit_ridge
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder, gelu
 from tacit.local.releases.label import LabelHead
-from tacit.local.softshape.published import train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.encoder import fold_of_each, numpy_encoder, train_softshape
+from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.training import train_network
 from tacit.mechanisms import channel_epsilon, krr_matrix
 from tacit.noise import SYSTEM_NOISE
 
@@ -33,9 +36,9 @@ FALSE_ALARM = 1e-6
 N = 800_000  # the twin lies 11 standard deviations off
 
 
-def kept_rate_is_right(channel: np.ndarray, claimed: np.ndarray) -> bool:
+def kept_rate_is_right(channel: Floats, claimed: Floats) -> bool:
     """Each true label sent N times; every output's count against the claimed channel."""
-    head = trained("label").model_.head
+    head = label_head(trained("label"))
     sampled = LabelHead(head.body, channel, head.gain, channel_epsilon(channel))
     for label in range(2):
         sent = sampled.randomize(np.full(N, label), source=SYSTEM_NOISE)
@@ -46,7 +49,7 @@ def kept_rate_is_right(channel: np.ndarray, claimed: np.ndarray) -> bool:
 
 
 def test_symbols_leave_at_the_channels_rates() -> None:
-    channel = trained("label").model_.head.channel
+    channel = label_head(trained("label")).channel
     assert kept_rate_is_right(channel, channel)
 
 
@@ -55,7 +58,7 @@ def test_the_check_notices_two_percent_less_privacy() -> None:
 
 
 def test_a_head_with_too_generous_a_channel_cannot_be_made() -> None:
-    head = trained("label").model_.head
+    head = label_head(trained("label"))
     with pytest.raises(TacitError, match="above"):
         LabelHead(head.body, krr_matrix(2, 2.1), head.gain, 2.0)
     with pytest.raises(TacitError, match="square"):
@@ -64,7 +67,7 @@ def test_a_head_with_too_generous_a_channel_cannot_be_made() -> None:
 
 def test_posterior_is_bayes_rule() -> None:
     """P(class | symbol) summed over symbols with their frequencies is the prior again."""
-    head = trained("label", 1.0, "krr").model_.head
+    head = label_head(trained("label", 1.0, "krr"))
     table = head.posterior(np.arange(2))
     shares = head.gain.sum(axis=1) @ head.channel
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
@@ -172,19 +175,20 @@ def test_many_series_take_the_other_decomposition() -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
+    "settings",
     [
-        SoftShapeConfig(steps=2),
-        SoftShapeConfig(steps=2, n_blocks=2, clip=1.0, top_k=2),
-        SoftShapeConfig(steps=2, use_moe=False, soft=False, rho=1.0),
+        SoftShapeSettings(steps=2),
+        SoftShapeSettings(steps=2, n_blocks=2, clip=1.0, top_k=2),
+        SoftShapeSettings(steps=2, use_moe=False, soft=False, rho=1.0),
     ],
 )
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_network_in_numpy_equals_pytorch(config: SoftShapeConfig, channels: int) -> None:
+def test_the_network_in_numpy_equals_pytorch(settings: SoftShapeSettings, channels: int) -> None:
     X, y = toy_problem(channels=channels)
-    network = train_published(X, (y == "b").astype(int), 2, epsilon=None, config=config, seed=1)
-    encoder = SoftShapeEncoder.from_trained(network)
-    there, _ = network.traces(X)
+    trained = train_network(X, (y == "b").astype(int), 2, settings=settings, seed=1)
+    encoder = numpy_encoder(trained)
+    with torch.inference_mode():
+        there = trained.network.run(trained.prepare(X))[0].numpy()
     np.testing.assert_allclose(encoder.encode(X), there, atol=1e-5)
     again = SoftShapeEncoder.from_arrays(*encoder.arrays())
     np.testing.assert_array_equal(again.encode(X), encoder.encode(X))
@@ -203,6 +207,7 @@ def test_the_softshape_body_trains_and_holds_out() -> None:
         (y == "b").astype(np.intp),
         n_classes=2,
         rng=np.random.default_rng(0),
+        settings=SoftShapeSettings(steps=20),
         progress=lambda done, total, message: seen.append(message),
     )
     assert body.body.kind == "softshape"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_problems import italy, trained, trained_multivariate
+from local_problems import italy, shapes_head, trained, trained_multivariate
 from tacit.errors import TacitError
 from tacit.local.releases.shapes import ShapesHead, patches_of
 from tacit.noise import SYSTEM_NOISE
@@ -17,7 +17,7 @@ FALSE_ALARM = 1e-6
 
 
 def head() -> ShapesHead:
-    return trained("shapes").model_.head
+    return shapes_head(trained("shapes"))
 
 
 def test_the_allocation_sums_to_the_budget() -> None:

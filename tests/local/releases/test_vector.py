@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_problems import italy, trained, trained_multivariate
+from local_problems import italy, trained, trained_multivariate, vector_head
 from tacit.errors import TacitError
 from tacit.local.releases.vector import VectorHead, to_sphere
 from tacit.mechanisms import calibrate_privunit
@@ -18,7 +18,7 @@ FALSE_ALARM = 1e-6
 
 
 def head_of(mechanism: str, epsilon: float = 2.0) -> VectorHead:
-    head = trained("vector", 2.0).model_.head
+    head = vector_head(trained("vector", 2.0))
     privunit = None
     if mechanism == "privunit":
         privunit = calibrate_privunit(epsilon=epsilon, dimension=head.dimension)
@@ -50,7 +50,7 @@ def test_privunit_takes_any_series_to_the_sphere() -> None:
 
 
 def test_a_randomizer_for_more_budget_or_other_dimensions_is_refused() -> None:
-    head = trained("vector").model_.head
+    head = vector_head(trained("vector"))
     for params in (
         calibrate_privunit(epsilon=2.5, dimension=head.dimension),
         calibrate_privunit(epsilon=2.0, dimension=head.dimension + 1),
@@ -62,8 +62,8 @@ def test_a_randomizer_for_more_budget_or_other_dimensions_is_refused() -> None:
 def test_releases_have_few_dimensions_and_a_posterior() -> None:
     classifier, X = trained_multivariate("vector")
     release = classifier.release(X)
-    assert release.values.shape == (len(X), classifier.model_.head.dimension)
-    assert classifier.model_.head.dimension <= 2
+    assert release.values.shape == (len(X), vector_head(classifier).dimension)
+    assert vector_head(classifier).dimension <= 2
     np.testing.assert_allclose(classifier.posterior(release).sum(axis=1), 1.0)
 
 
@@ -76,6 +76,6 @@ def test_vectors_of_another_model_are_refused() -> None:
     with pytest.raises(TacitError, match="another model"):
         classifier.classify(wrong)
     absurd = replace(classifier.release(X[:2]), values=np.full((2, 2), 1e12))
-    absurd = replace(absurd, values=np.full((2, classifier.model_.head.dimension), 1e12))
+    absurd = replace(absurd, values=np.full((2, vector_head(classifier).dimension), 1e12))
     with pytest.raises(TacitError, match="no device"):
         classifier.classify(absurd)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from tacit.arrays import Floats
 from tacit.data import load_dataset
 from tacit.errors import TacitError
 from tacit.local.softshape.explain import explain
 from tacit.local.softshape.published import TrainedSoftShape, train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.report.local import allocation_figure, routing_figure
 
 
-def trained(**settings: bool) -> tuple[TrainedSoftShape, np.ndarray]:
+def trained(**switches: Any) -> tuple[TrainedSoftShape, Floats]:
     data = load_dataset("ItalyPowerDemand")
     codes = np.searchsorted(data.classes, data.y_train)
-    config = SoftShapeConfig(embed_dim=16, steps=5, views=1, **settings)
-    return train_published(data.X_train, codes, 2, epsilon=1.0, config=config), data.X_test
+    settings = SoftShapeSettings(embed_dim=16, steps=5, views=1, **switches)
+    return train_published(data.X_train, codes, 2, epsilon=1.0, settings=settings), data.X_test
 
 
 def test_scores_scales_and_routing_of_one_series() -> None:
@@ -25,11 +28,11 @@ def test_scores_scales_and_routing_of_one_series() -> None:
     found = explain(model, X[3], epsilon=0.5)
     np.testing.assert_allclose(found.alpha, model.attention(X[3:4])[0])
     np.testing.assert_allclose(found.noise_scale, (1 - found.alpha) / 0.5, rtol=1e-4)
-    k = model.config.n_kept(model.network.n_patches)
+    k = model.settings.n_kept(model.network.n_patches)
     assert found.kept.sum() == k
     assert set(np.flatnonzero(found.kept)) == set(np.argsort(-found.alpha)[:k])
     assert found.routing is not None
-    assert np.all((found.routing[:, found.kept] > 0).sum(0) == model.config.top_k)
+    assert np.all((found.routing[:, found.kept] > 0).sum(0) == model.settings.top_k)
     assert np.isnan(found.routing[:, ~found.kept]).all()
     assert found.patch_starts[-1] + found.patch_length <= X.shape[2]
 

@@ -20,16 +20,16 @@ from tacit.local.softshape.leakage import (
     release_law,
 )
 from tacit.local.softshape.published import TrainedSoftShape, train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.noise import SYSTEM_NOISE, laplace
 
-BRIEF = SoftShapeConfig(embed_dim=32, steps=30, views=2)
+BRIEF = SoftShapeSettings(embed_dim=32, steps=30, views=2)
 
 
-def trained(config: SoftShapeConfig = BRIEF) -> tuple[TrainedSoftShape, NDArray[np.float64]]:
+def trained(settings: SoftShapeSettings = BRIEF) -> tuple[TrainedSoftShape, NDArray[np.float64]]:
     data = load_dataset("GunPoint")
     codes = np.searchsorted(data.classes, data.y_train)
-    return train_published(data.X_train, codes, 2, epsilon=1.0, config=config), data.X_test
+    return train_published(data.X_train, codes, 2, epsilon=1.0, settings=settings), data.X_test
 
 
 def test_the_block_has_exactly_the_contracted_keys() -> None:
@@ -118,7 +118,7 @@ def test_a_bias_makes_any_nominal_epsilon_harmless() -> None:
         data.X_test,
         y_test,
         n_classes=2,
-        config=replace(BRIEF, steps=80),
+        settings=replace(BRIEF, steps=80),
     )
     assert found["nominal_epsilon"] == 0.01
     assert found["tricked_accuracy"] > 0.8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,16 @@ from tacit.errors import TacitError
 from tacit.local.softshape.moe import Inception, SparseMixture, balance_loss
 from tacit.local.softshape.network import SoftShapeNetwork, clip_l1, sparsify
 from tacit.local.softshape.norm import unit_scale
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.noise import SYSTEM_NOISE
 
 FALSE_ALARM = 1e-6
-SMALL = SoftShapeConfig(embed_dim=16, expert_dim=8, bottleneck_dim=4, basis_dim=12)
+SMALL = SoftShapeSettings(embed_dim=16, expert_dim=8, bottleneck_dim=4, basis_dim=12)
 
 
-def network(config: SoftShapeConfig = SMALL, *, channels: int = 2) -> SoftShapeNetwork:
+def network(settings: SoftShapeSettings = SMALL, *, channels: int = 2) -> SoftShapeNetwork:
     torch.manual_seed(0)
-    made = SoftShapeNetwork(config, n_channels=channels, length=60, n_outputs=3)
+    made = SoftShapeNetwork(settings, n_channels=channels, length=60, n_outputs=3)
     made.fit_basis(torch.randn(20, channels, 60))
     return made.eval().requires_grad_(False)
 
@@ -110,9 +111,9 @@ def test_a_release_draws_fresh_noise_for_every_coordinate() -> None:
 
 @pytest.mark.parametrize("rho", [0.01, 0.3, 0.5, 0.75, 1.0])
 def test_sparsification_follows_equations_5_to_7(rho: float) -> None:
-    config = replace(SMALL, rho=rho)
+    settings = replace(SMALL, rho=rho)
     s, alpha = torch.randn(4, 10, 16), torch.rand(4, 10)
-    k = config.n_kept(10)
+    k = settings.n_kept(10)
     assert k == int(np.ceil(rho * 10))
     tokens, kept = sparsify(s, alpha, n_kept=k, soft=True)
     for n in range(4):
@@ -197,15 +198,13 @@ def test_the_maximum_is_over_shapes_and_the_mean_over_all_tokens(soft: bool) -> 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("switch", [{}, {"use_moe": False}, {"soft": False}, {"rho": 1.0}])
-def test_every_variant_runs_and_reports_its_blocks(
-    blocks: int, switch: dict[str, float | bool]
-) -> None:
-    config = replace(SMALL, n_blocks=blocks, **switch)
-    net = network(config)
+def test_every_variant_runs_and_reports_its_blocks(blocks: int, switch: dict[str, Any]) -> None:
+    settings = replace(SMALL, n_blocks=blocks, **switch)
+    net = network(settings)
     pooled, traces = net.run(series(), net.secure_release(1.0, SYSTEM_NOISE))
     assert pooled.shape == (5, 32)
     assert len(traces) == blocks
-    assert (traces[0].gates is None) == (not config.use_moe)
+    assert (traces[0].gates is None) == (not settings.use_moe)
     assert net(series()).shape == (5, 3)
     assert torch.isfinite(net(series(), 0.1, source=SYSTEM_NOISE)).all()
 
@@ -252,20 +251,20 @@ def test_bad_shapes_budgets_and_missing_sources_are_refused() -> None:
 )
 def test_bad_settings_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(TacitError):
-        SoftShapeConfig(**bad)  # type: ignore[arg-type]
+        SoftShapeSettings(**bad)  # type: ignore[arg-type]
 
 
 def test_settings_survive_their_json_form() -> None:
-    config = replace(SMALL, clip=2.0, soft=False)
-    assert SoftShapeConfig.from_dict(config.to_dict()) == config
+    settings = replace(SMALL, clip=2.0, soft=False)
+    assert SoftShapeSettings.from_dict(settings.to_dict()) == settings
     with pytest.raises(TacitError, match="unknown"):
-        SoftShapeConfig.from_dict({**config.to_dict(), "colour": 1})
+        SoftShapeSettings.from_dict({**settings.to_dict(), "colour": 1})
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 8, 24, 150, 1000])
 def test_every_length_has_patches_that_fit(length: int) -> None:
-    config = SoftShapeConfig()
-    m, s, p = config.patch_length(length), config.stride(length), config.n_patches(length)
+    settings = SoftShapeSettings()
+    m, s, p = settings.patch_length(length), settings.stride(length), settings.n_patches(length)
     assert 1 <= m <= length
     assert p >= 1
     assert (p - 1) * s + m <= length

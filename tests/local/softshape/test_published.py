@@ -14,14 +14,14 @@ from tacit.data import load_dataset
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import Unprotected
 from tacit.local.softshape.published import (
-    Normalisation,
     TrainedSoftShape,
     from_state_arrays,
     train_published,
 )
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.trained import Normalisation
 
-QUICK = SoftShapeConfig(steps=80, views=4)
+QUICK = SoftShapeSettings(steps=80, views=4)
 Problem = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]
 
 
@@ -34,7 +34,7 @@ def problem(name: str = "GunPoint") -> Problem:
 @pytest.fixture(scope="module")
 def gunpoint() -> TrainedSoftShape:
     X, y, _, _ = problem()
-    return train_published(X, y, 2, epsilon=1.0, config=QUICK, seed=3)
+    return train_published(X, y, 2, epsilon=1.0, settings=QUICK, seed=3)
 
 
 def accuracy(trained: TrainedSoftShape, X: NDArray[np.float64], y: NDArray[np.int64]) -> float:
@@ -48,7 +48,7 @@ def test_it_learns_with_the_noise_on(gunpoint: TrainedSoftShape) -> None:
 
 def test_it_learns_several_channels() -> None:
     X, y, X_test, y_test = problem("BasicMotions")
-    trained = train_published(X, y, 4, epsilon=None, config=replace(QUICK, steps=60), seed=0)
+    trained = train_published(X, y, 4, epsilon=None, settings=replace(QUICK, steps=60), seed=0)
     assert X.shape[1] == 6
     assert accuracy(trained, X_test, y_test) > 0.8
 
@@ -64,7 +64,7 @@ def test_scores_are_probabilities_from_one_fresh_release(gunpoint: TrainedSoftSh
 
 def test_without_epsilon_nothing_is_random() -> None:
     X, y, _, _ = problem()
-    trained = train_published(X, y, 2, epsilon=None, config=replace(QUICK, steps=3), seed=0)
+    trained = train_published(X, y, 2, epsilon=None, settings=replace(QUICK, steps=3), seed=0)
     np.testing.assert_array_equal(trained.predict_scores(X), trained.predict_scores(X))
 
 
@@ -72,7 +72,7 @@ def test_one_seed_gives_one_model_and_another_seed_another() -> None:
     X, y, _, _ = problem()
     brief = replace(QUICK, steps=5)
     states = [
-        train_published(X, y, 2, epsilon=1.0, config=brief, seed=seed).state_arrays()
+        train_published(X, y, 2, epsilon=1.0, settings=brief, seed=seed).state_arrays()
         for seed in (1, 1, 2)
     ]
     assert all(np.array_equal(states[0][key], states[1][key]) for key in states[0])
@@ -92,7 +92,7 @@ def test_the_state_survives_saving(gunpoint: TrainedSoftShape) -> None:
     np.testing.assert_array_equal(
         again.predict_scores(X[:9], SeededNoise(1)), gunpoint.predict_scores(X[:9], SeededNoise(1))
     )
-    assert again.config == gunpoint.config
+    assert again.settings == gunpoint.settings
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_normalisation_is_per_series_for_one_channel_and_per_channel_for_more() 
 def test_constant_series_and_one_class_are_trained_without_nan() -> None:
     X = np.full((4, 1, 30), 7.0)
     trained = train_published(
-        X, np.zeros(4, dtype=int), 1, epsilon=1.0, config=replace(QUICK, steps=3)
+        X, np.zeros(4, dtype=int), 1, epsilon=1.0, settings=replace(QUICK, steps=3)
     )
     assert np.isfinite(trained.predict_scores(X)).all()
 
 
 def test_encoder_helpers_have_the_promised_shapes(gunpoint: TrainedSoftShape) -> None:
     X, _, _, _ = problem()
-    patches, dim = gunpoint.network.n_patches, gunpoint.config.embed_dim
+    patches, dim = gunpoint.network.n_patches, gunpoint.settings.embed_dim
     assert gunpoint.embed(X).shape == (50, patches, dim)
     assert gunpoint.encode(X).shape == (50, 2)
     shared = gunpoint.public_attention(X)
@@ -146,7 +146,7 @@ def test_encoder_helpers_have_the_promised_shapes(gunpoint: TrainedSoftShape) ->
 def test_impossible_budgets_are_refused(epsilon: float) -> None:
     X, y, _, _ = problem()
     with pytest.raises(TacitError, match="epsilon"):
-        train_published(X, y, 2, epsilon=epsilon, config=QUICK)
+        train_published(X, y, 2, epsilon=epsilon, settings=QUICK)
 
 
 def test_wrong_shapes_are_refused(gunpoint: TrainedSoftShape) -> None:

@@ -9,25 +9,25 @@ import pytest
 import torch
 from scipy import stats
 
+from tacit.arrays import Floats32, Integers
 from tacit.local.softshape.augment import augmented_views, one_view
 from tacit.local.softshape.network import SoftShapeNetwork
 from tacit.local.softshape.norm import RMSNorm, _DivideByRms
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.published import NoisePool, training_release
+from tacit.local.softshape.settings import Schedule, SoftShapeSettings
 from tacit.local.softshape.training import (
-    NoisePool,
     batches,
     fit_network,
     flatten_parameters,
     rate_factor,
-    training_release,
 )
 
-TINY = SoftShapeConfig(
+TINY = SoftShapeSettings(
     embed_dim=16, expert_dim=8, bottleneck_dim=8, basis_dim=16, steps=60, views=2
 )
 
 
-def waves(n: int = 24, length: int = 40) -> tuple[np.ndarray, np.ndarray]:
+def waves(n: int = 24, length: int = 40) -> tuple[Floats32, Integers]:
     rng = np.random.default_rng(3)
     y = np.arange(n) % 2
     clock = np.linspace(0, 1, length)
@@ -36,20 +36,20 @@ def waves(n: int = 24, length: int = 40) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(
-    config: SoftShapeConfig, epsilon: float | None = None
+    settings: SoftShapeSettings, epsilon: float | None = None
 ) -> tuple[SoftShapeNetwork, list[float]]:
     X, y = waves()
     torch.manual_seed(0)
-    network = SoftShapeNetwork(config, n_channels=1, length=40, n_outputs=2)
+    network = SoftShapeNetwork(settings, n_channels=1, length=40, n_outputs=2)
     rng = np.random.default_rng(0)
     release = None if epsilon is None else training_release(network, epsilon, rng)
-    return network, fit_network(network, X, y, config=config, rng=rng, release=release)
+    return network, fit_network(network, X, y, settings=settings, rng=rng, release=release)
 
 
 @pytest.mark.parametrize("schedule", ["onecycle", "cosine"])
-def test_the_rate_stays_in_range_and_ends_near_zero(schedule: str) -> None:
-    config = replace(TINY, schedule=schedule, steps=100)
-    factors = [rate_factor(step, config=config) for step in range(100)]
+def test_the_rate_stays_in_range_and_ends_near_zero(schedule: Schedule) -> None:
+    settings = replace(TINY, schedule=schedule, steps=100)
+    factors = [rate_factor(step, settings=settings) for step in range(100)]
     assert all(0.0 < f <= 1.0 for f in factors)
     assert max(factors) > 0.99
     assert factors[-1] < 0.01
@@ -57,15 +57,19 @@ def test_the_rate_stays_in_range_and_ends_near_zero(schedule: str) -> None:
 
 
 def test_batches_pass_over_all_series_equally_often() -> None:
-    config = replace(TINY, steps=50, batch_size=8)
-    rows = torch.cat(batches(20, config=config, rng=np.random.default_rng(0))).numpy()
+    settings = replace(TINY, steps=50, batch_size=8)
+    rows = torch.cat(batches(20, settings=settings, rng=np.random.default_rng(0))).numpy()
     assert rows.size == 400
     assert set(np.bincount(rows)) == {20}
 
 
 def test_a_batch_is_never_larger_than_the_data() -> None:
-    config = replace(TINY, steps=3, batch_size=32)
-    assert [len(b) for b in batches(1, config=config, rng=np.random.default_rng(0))] == [1, 1, 1]
+    settings = replace(TINY, steps=3, batch_size=32)
+    assert [len(b) for b in batches(1, settings=settings, rng=np.random.default_rng(0))] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_pooled_noise_is_unit_laplace_and_moves() -> None:
@@ -80,7 +84,7 @@ def test_pooled_noise_is_unit_laplace_and_moves() -> None:
 
 def test_views_keep_the_original_and_differ_from_it() -> None:
     X, _ = waves()
-    views = augmented_views(X, config=TINY, rng=np.random.default_rng(0))
+    views = augmented_views(X, settings=TINY, rng=np.random.default_rng(0))
     assert views.shape == (3, *X.shape)
     assert views.dtype == np.float32
     assert np.array_equal(views[0], X)
@@ -91,13 +95,13 @@ def test_a_view_of_strength_zero_is_the_series() -> None:
     X, _ = waves()
     still = replace(TINY, view_shift=0.0, view_warp=0.0, view_scale=0.0, view_jitter=0.0)
     np.testing.assert_allclose(
-        one_view(X, config=still, rng=np.random.default_rng(0)), X, atol=1e-5
+        one_view(X, settings=still, rng=np.random.default_rng(0)), X, atol=1e-5
     )
 
 
 def test_many_series_get_no_views() -> None:
     X = np.zeros((4001, 1, 4), dtype=np.float32)
-    assert len(augmented_views(X, config=TINY, rng=np.random.default_rng(0))) == 1
+    assert len(augmented_views(X, settings=TINY, rng=np.random.default_rng(0))) == 1
 
 
 @pytest.mark.parametrize("epsilon", [None, 5.0])
@@ -111,7 +115,7 @@ def test_gradients_reach_the_scores_through_the_noise_scale() -> None:
     network = SoftShapeNetwork(TINY, n_channels=1, length=40, n_outputs=2)
     tokens = network.embed(torch.randn(3, 1, 40)).detach()
     release = training_release(network, 1.0, np.random.default_rng(0))
-    release(tokens, network.attention(tokens)).square().sum().backward()
+    torch.autograd.backward(release(tokens, network.attention(tokens)).square().sum())
     assert network.gate.outer.weight.grad is not None
     assert float(network.gate.outer.weight.grad.abs().sum()) > 0
 
@@ -119,7 +123,12 @@ def test_gradients_reach_the_scores_through_the_noise_scale() -> None:
 @pytest.mark.parametrize("dims", [(1, 2), (-1,)])
 def test_the_written_out_gradient_of_the_norm_is_right(dims: tuple[int, ...]) -> None:
     x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda v: _DivideByRms.apply(v, dims, 1e-3), (x,))
+
+    def divide(values: torch.Tensor) -> torch.Tensor:
+        scaled: torch.Tensor = _DivideByRms.apply(values, dims, 1e-3)  # type: ignore[no-untyped-call]
+        return scaled
+
+    assert torch.autograd.gradcheck(divide, (x,))
 
 
 def test_the_norm_is_the_usual_one() -> None:
@@ -159,7 +168,7 @@ def test_progress_is_reported() -> None:
         network,
         X,
         y,
-        config=TINY,
+        settings=TINY,
         rng=np.random.default_rng(0),
         progress=lambda done, total, message: seen.append((done, total)),
     )

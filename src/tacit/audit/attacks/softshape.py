@@ -22,6 +22,7 @@ from tacit.data import load_dataset
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.guarantee import show_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, uniform
+from tacit.system.extras import needs
 from tacit.system.progress import Progress, silent
 
 _FALSE_ALARM = 1e-6
@@ -39,6 +40,7 @@ def attack_softshape(
     progress: Progress = silent,
 ) -> AttackResult:
     """Train the published model, attack one release of each candidate, then the sound release."""
+    needs("networks", "torch", what="attacking published DP-SoftShape")
     from tacit.local.softshape.leakage import initialisation_trick, measure_leakage
     from tacit.local.softshape.published import train_published
 

@@ -10,8 +10,9 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
+from tacit.local.prevalence import Target, estimate_prevalence
 from tacit.local.release import release_from_plain
-from tacit.local.releases.prevalence import Target, estimate_prevalence
+from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -39,6 +40,7 @@ def class_shares(model: LocalModel, body: Any, *, of: Target, level: float) -> d
 
 def create_app(model: LocalModel) -> FastAPI:
     """The application for one model."""
+    needs("studio", "fastapi", what="the service for releases")
     from fastapi import FastAPI
     from fastapi.requests import Request
     from fastapi.responses import JSONResponse

@@ -1,14 +1,15 @@
 """What a device computes in the clear: series to features to class scores.
 
 A body is an encoder (random kernels, or the SoftShape network) with a linear classifier on top.
-`train_body` also returns the posteriors of training series held out from the fit, which the label
-channel and the noise-in-the-loop training of the other releases are built on.
+Training one (`train_kernels` here, the network in `tacit.local.softshape.encoder`) also returns the
+posteriors of training series held out from the fit, which the label channel and the
+noise-in-the-loop training of the other releases are built on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +21,14 @@ from tacit.local.encoding.random_kernels import (
     encoder_from_arrays,
     fit_encoder,
 )
-from tacit.local.encoding.ridge import LinearClassifier, best_temperature, fit_ridge, softmax
+from tacit.local.encoding.ridge import LinearClassifier, fit_ridge
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder
-from tacit.system.progress import Progress
-
-if TYPE_CHECKING:
-    from tacit.local.softshape.published import TrainedSoftShape
+from tacit.system.progress import Progress, silent
 
 EncoderKind = Literal["kernels", "softshape"]
 
-# Beyond this many series the closed form for many features gets slow, and fewer features do.
+# Beyond this many series the closed form for many features gets slow, and fewer features suffice.
 _MANY_SERIES = 2000
-_FOLDS = 3
-_RACE_STEPS = 30
-_GOOD_ENOUGH = 0.95
-_FEWEST_FOR_A_NETWORK = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,131 +88,16 @@ def body_from_arrays(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) ->
     return Body(values["encoder"], encoder, classifier)
 
 
-def train_body(
-    X: Floats,
-    y: Codes,
-    *,
-    n_classes: int,
-    encoder: Literal["auto", "kernels", "softshape"],
-    rng: np.random.Generator,
-    progress: Progress,
+def train_kernels(
+    X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator, progress: Progress = silent
 ) -> TrainedBody:
-    """Train the encoder asked for; `auto` takes the network where it is right more often.
-
-    The network is tried only where the kernels leave room: first in a short race on one held-out
-    third, then in full by three-fold cross-validation, which it leaves after the first fold where
-    it is behind; all of it uses training series alone.
-    """
-    if encoder == "softshape":
-        return train_softshape(X, y, n_classes=n_classes, rng=rng, progress=progress)
-    progress(0, 2, "random kernels")
-    kernels = train_kernels(X, y, n_classes=n_classes, rng=rng)
-    progress(1, 2, f"held-out accuracy {kernels.accuracy:.3f}")
-    if encoder == "kernels" or not _worth_a_network(kernels):
-        return kernels
-    if not _beats_kernels(kernels, X, y, n_classes=n_classes, rng=rng):
-        return kernels
-    network = _cross_validate(
-        X, y, n_classes=n_classes, rng=rng, progress=progress, rival=kernels.held_out
-    )
-    return network or kernels
-
-
-def train_kernels(X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator) -> TrainedBody:
     """Random-kernel features and ridge regression with leave-one-out posteriors."""
+    progress(0, 2, "random kernels")
     fewer = {} if len(X) <= _MANY_SERIES else {"n_proportions": 1008, "n_groups": 4}
     encoder = fit_encoder(X, rng=rng, **fewer)
     fit = fit_ridge(encoder.encode(X), y, n_classes=n_classes, block_sizes=encoder.block_sizes())
     accuracy = float(np.mean(fit.held_out.argmax(axis=1) == y))
+    progress(1, 2, f"held-out accuracy {accuracy:.3f}")
     return TrainedBody(
         Body("kernels", encoder, fit.classifier), fit.held_out, fit.log_loss, accuracy
     )
-
-
-def _worth_a_network(kernels: TrainedBody) -> bool:
-    """Training a network is slow; where kernels are nearly always right there is little to win."""
-    return kernels.accuracy < _GOOD_ENOUGH and len(kernels.held_out) >= _FEWEST_FOR_A_NETWORK
-
-
-def _beats_kernels(
-    kernels: TrainedBody, X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator
-) -> bool:
-    """Whether a network trained on two thirds is clearly right more often on the last third.
-
-    A race at about equal cost: the network gets as many steps as take about the time of the
-    kernels. Where it does not win by a standard error, full training is not worth its price.
-    """
-    fold = fold_of_each(y, n_folds=3, rng=rng)
-    held = fold == 0
-    network = _train_network(X[~held], y[~held], n_classes=n_classes, rng=rng, steps=_RACE_STEPS)
-    network_right = np.mean(network.predict_scores(X[held]).argmax(axis=1) == y[held])
-    kernels_right = np.mean(kernels.held_out[held].argmax(axis=1) == y[held])
-    error = np.sqrt(kernels_right * (1.0 - kernels_right) / np.count_nonzero(held))
-    return bool(network_right > kernels_right + error)
-
-
-def train_softshape(
-    X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator, progress: Progress
-) -> TrainedBody:
-    """The SoftShape network without noise inside, with posteriors from three-fold training."""
-    trained = _cross_validate(X, y, n_classes=n_classes, rng=rng, progress=progress, rival=None)
-    assert trained is not None  # only a rival stops it
-    return trained
-
-
-def _cross_validate(
-    X: Floats,
-    y: Codes,
-    *,
-    n_classes: int,
-    rng: np.random.Generator,
-    progress: Progress,
-    rival: Floats | None,
-) -> TrainedBody | None:
-    """Train on each two thirds and then on all; None once the rival's posteriors are as good."""
-    fold = fold_of_each(y, n_folds=_FOLDS, rng=rng)
-    scores = np.zeros((len(y), n_classes))
-    for k in range(_FOLDS):
-        progress(k, _FOLDS + 1, f"network, fold {k + 1} of {_FOLDS}")
-        part = _train_network(X[fold != k], y[fold != k], n_classes=n_classes, rng=rng)
-        scores[fold == k] = part.encode(X[fold == k])
-        seen = fold <= k
-        if rival is not None and _right(scores[seen], y[seen]) <= _right(rival[seen], y[seen]):
-            return None
-    progress(_FOLDS, _FOLDS + 1, "network on all series")
-    trained = _train_network(X, y, n_classes=n_classes, rng=rng)
-    log_loss, temperature = best_temperature(scores, y)
-    head = trained.network.head
-    classifier = LinearClassifier(
-        head.weight.detach().numpy().T.copy(), head.bias.detach().numpy().copy(), temperature
-    )
-    held_out = softmax(temperature * scores)
-    body = Body("softshape", SoftShapeEncoder.from_trained(trained), classifier)
-    return TrainedBody(body, held_out, log_loss, _right(scores, y) / len(y))
-
-
-def _right(scores: Floats, y: Codes) -> int:
-    """How many series have their class on top."""
-    return int(np.count_nonzero(scores.argmax(axis=1) == y))
-
-
-def fold_of_each(y: Codes, *, n_folds: int, rng: np.random.Generator) -> Codes:
-    """A fold per series, every class spread over the folds as evenly as it can be."""
-    fold = np.empty(len(y), dtype=np.intp)
-    start = 0
-    for code in np.unique(y):
-        rows = rng.permutation(np.flatnonzero(y == code))
-        fold[rows] = (start + np.arange(len(rows))) % n_folds
-        start += len(rows)
-    return fold
-
-
-def _train_network(
-    X: Floats, y: Codes, *, n_classes: int, rng: np.random.Generator, steps: int | None = None
-) -> TrainedSoftShape:
-    from tacit.local.softshape.published import train_published
-    from tacit.local.softshape.settings import SoftShapeConfig
-
-    config = SoftShapeConfig() if steps is None else SoftShapeConfig(steps=steps)
-    seed = int(rng.integers(2**31))
-    return train_published(X, y, n_classes, epsilon=None, config=config, seed=seed)

@@ -98,7 +98,7 @@ class Proportions:
         return (count_true(above) / steps).swapaxes(0, 1).reshape(len(X), -1)
 
     def joined(self, other: Proportions) -> Proportions:
-        """Both as one."""
+        """One pool with the dilations of both."""
         return Proportions(
             self.dilations + other.dilations,
             np.concatenate([self.kernels, other.kernels]),
@@ -140,7 +140,7 @@ class Competition:
         return roots
 
     def joined(self, other: Competition) -> Competition:
-        """Both as one."""
+        """One pool with the dilations of both."""
         kernels = np.concatenate([self.kernels, other.kernels])
         return Competition(self.dilations + other.dilations, kernels, self.groups)
 

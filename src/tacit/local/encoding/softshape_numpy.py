@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats32
-
-if TYPE_CHECKING:
-    from tacit.local.softshape.published import TrainedSoftShape
 
 _CHUNK = 64
 _EPS = float(np.finfo(np.float32).eps)  # torch's default inside RMSNorm
@@ -163,33 +160,6 @@ class SoftShapeEncoder:
         weights = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         plain = {**values, "kernels": tuple(values["kernels"])}
         return cls(weights=weights, offset=arrays["offset"], spread=arrays["spread"], **plain)
-
-    @classmethod
-    def from_trained(cls, trained: TrainedSoftShape) -> SoftShapeEncoder:
-        """Copy a trained PyTorch network."""
-        arrays = trained.state_arrays()
-        config, network = trained.config, trained.network
-        return cls(
-            weights={
-                name.removeprefix("network."): np.asarray(value, dtype=np.float32)
-                for name, value in arrays.items()
-                if name.startswith("network.") and not name.startswith("network.head.")
-            },
-            offset=arrays["normalisation.offset"],
-            spread=arrays["normalisation.spread"],
-            per_series=trained.normalisation.per_series,
-            n_channels=network.n_channels,
-            n_timepoints=network.length,
-            patch_length=network.patch_length,
-            stride=network.stride,
-            rho=config.rho,
-            top_k=config.top_k,
-            clip=config.clip,
-            use_moe=config.use_moe,
-            soft=config.soft,
-            kernels=config.kernels,
-            n_blocks=config.n_blocks,
-        )
 
 
 def gelu(values: Floats32) -> Floats32:

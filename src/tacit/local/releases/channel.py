@@ -12,9 +12,10 @@ SciPy is loaded when a channel is computed: devices only apply one.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError, check_epsilon
@@ -115,16 +116,16 @@ def smoothed_prior(y: Codes, n_classes: int) -> Floats:
     return prior
 
 
-def accuracy_ceiling(prior: Floats, *, epsilon: float) -> float:
+def accuracy_ceiling(prior: NDArray[Any], *, epsilon: float) -> float:
     """The accuracy that no epsilon-LDP release of a series can exceed for these class shares.
 
     Any release followed by any decision is an epsilon-LDP channel from series to labels; averaged
     within classes it is one from classes to labels. The best of these is the linear program with
-    a perfect classifier.
+    a perfect classifier. Counts of the classes do as well as shares.
     """
     check_epsilon(epsilon)
-    prior = np.asarray(prior, dtype=np.float64)
-    gain = np.diag(prior / prior.sum())
+    shares = np.asarray(prior, dtype=np.float64)
+    gain = np.diag(shares / shares.sum())
     plain = float((krr_matrix(len(prior), epsilon) * gain).sum())
     if epsilon > _SOLVER_EPSILON:
         return plain

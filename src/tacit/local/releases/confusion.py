@@ -1,4 +1,4 @@
-"""How often the device's label and the class are what: estimates that small training sets allow.
+"""Which classes a device confuses, and how often: estimates for small training sets.
 
 Expected accuracy is linear in the joint shares of (device label, class), so the channel that is
 best on average over what the shares may be is the best one for their posterior mean. A training

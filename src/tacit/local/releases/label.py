@@ -53,7 +53,7 @@ class LabelHead:
         if self.channel.shape != self.gain.shape or self.channel.ndim != 2:
             raise TacitError(
                 f"the channel has shape {self.channel.shape}, the confusion {self.gain.shape}; "
-                "they must be square and alike, train again."
+                "both must be square and of one size, train again."
             )
         check_channel(self.channel, epsilon=self.epsilon)
 

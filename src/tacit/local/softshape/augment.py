@@ -5,41 +5,41 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 
 Series = NDArray[np.float32]
 
 _MOST_SERIES = 4000  # views stop here, so that large data sets do not grow in memory
 
 
-def augmented_views(X: Series, *, config: SoftShapeConfig, rng: np.random.Generator) -> Series:
+def augmented_views(X: Series, *, settings: SoftShapeSettings, rng: np.random.Generator) -> Series:
     """The series themselves, then views of all of them: shape (1 + views, n, channels, T)."""
-    views = min(config.views, _MOST_SERIES // len(X))
-    return np.stack([X, *(one_view(X, config=config, rng=rng) for _ in range(views))])
+    views = min(settings.views, _MOST_SERIES // len(X))
+    return np.stack([X, *(one_view(X, settings=settings, rng=rng) for _ in range(views))])
 
 
-def one_view(X: Series, *, config: SoftShapeConfig, rng: np.random.Generator) -> Series:
+def one_view(X: Series, *, settings: SoftShapeSettings, rng: np.random.Generator) -> Series:
     """One random view of every series (n, channels, T); all channels share the time warp."""
     n, _, length = X.shape
-    where = _warped_clock(n, length, config=config, rng=rng)
+    where = _warped_clock(n, length, settings=settings, rng=rng)
     before = np.minimum(where.astype(np.intp), max(0, length - 2))
     after = np.minimum(before + 1, length - 1)
     share = (where - before).astype(np.float32)[:, None]
     left = np.take_along_axis(X, before[:, None], axis=2)
     right = np.take_along_axis(X, after[:, None], axis=2)
     view = left + share * (right - left)
-    view *= 1.0 + config.view_scale * rng.standard_normal((n, 1, 1), dtype=np.float32)
-    jitter = np.float32(config.view_jitter) * rng.standard_normal(X.shape, dtype=np.float32)
+    view *= 1.0 + settings.view_scale * rng.standard_normal((n, 1, 1), dtype=np.float32)
+    jitter = np.float32(settings.view_jitter) * rng.standard_normal(X.shape, dtype=np.float32)
     return np.asarray(view + jitter, dtype=np.float32)
 
 
 def _warped_clock(
-    n: int, length: int, *, config: SoftShapeConfig, rng: np.random.Generator
+    n: int, length: int, *, settings: SoftShapeSettings, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Where each step of a view reads its series: identity plus a shift plus three sine waves."""
     clock = np.linspace(0.0, 1.0, length)
     order = np.arange(1, 4)
     waves = np.sin(np.pi * order[:, None] * clock) / np.pi
-    bend = config.view_warp * rng.standard_normal((n, 3)) / order
-    shift = config.view_shift * rng.uniform(-1.0, 1.0, size=(n, 1))
+    bend = settings.view_warp * rng.standard_normal((n, 3)) / order
+    shift = settings.view_shift * rng.uniform(-1.0, 1.0, size=(n, 1))
     return np.asarray(np.clip(clock + bend @ waves + shift, 0.0, 1.0) * (length - 1))

@@ -51,7 +51,7 @@ def explain(
     kept[trace.kept[0].numpy()] = True
     routing = None
     if trace.gates is not None:
-        routing = np.full((trained.config.n_experts, network.n_patches), np.nan)
+        routing = np.full((trained.settings.n_experts, network.n_patches), np.nan)
         routing[:, kept] = trace.gates[0, : kept.sum()].double().numpy().T
     return Explanation(
         patch_starts=np.arange(network.n_patches) * network.stride,

@@ -20,7 +20,7 @@ from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.local.softshape.network import SMALLEST_SCALE
 from tacit.local.softshape.published import TrainedSoftShape, train_published
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
 from tacit.system.progress import Progress
 
@@ -85,10 +85,10 @@ def claimed_totals(trained: TrainedSoftShape, X: Floats, *, epsilon: float) -> F
     total = np.zeros(len(X))
     with torch.inference_mode():
         tokens = network.embed(trained.prepare(X))
-        for block in range(trained.config.n_blocks):
+        for block in range(trained.settings.n_blocks):
             alpha = network.attention(tokens)
             scale = network.noise_scale(tokens, alpha, epsilon=epsilon).double()
-            sensitivity = 1.0 if trained.config.clip is None else trained.config.clip
+            sensitivity = 1.0 if trained.settings.clip is None else trained.settings.clip
             total += (sensitivity / scale.clamp_min(SMALLEST_SCALE)).sum(1).numpy()
             tokens = network.body(tokens, alpha, block=block)
     return total
@@ -103,7 +103,7 @@ def initialisation_trick(
     n_classes: int,
     epsilon: float = 0.01,
     attention_bias: float = 6.0,
-    config: SoftShapeConfig | None = None,
+    settings: SoftShapeSettings | None = None,
     seed: int = 0,
     source: NoiseSource = SYSTEM_NOISE,
     progress: Progress | None = None,
@@ -113,15 +113,15 @@ def initialisation_trick(
     A large attention bias makes 1 - alpha, and with it the noise of Eq. 4, almost vanish before
     training begins: the nominal epsilon can be made as small as one likes at no cost.
     """
-    settings = config or SoftShapeConfig()
+    chosen = settings or SoftShapeSettings()
     accuracy = {}
-    for name, bias in (("plain", settings.attention_bias), ("tricked", attention_bias)):
+    for name, bias in (("plain", chosen.attention_bias), ("tricked", attention_bias)):
         trained = train_published(
             X,
             y_codes,
             n_classes,
             epsilon=epsilon,
-            config=replace(settings, attention_bias=bias),
+            settings=replace(chosen, attention_bias=bias),
             seed=seed,
             progress=progress,
         )

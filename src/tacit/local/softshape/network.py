@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from tacit.errors import TacitError, check_epsilon
 from tacit.local.softshape.moe import Inception, SparseMixture
 from tacit.local.softshape.norm import RMSNorm, unit_scale
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
 from tacit.noise import NoiseSource, laplace
 
 # Below this the scale would round to nothing in float64 additions anyway.
@@ -62,31 +62,35 @@ class GatedAttention(nn.Module):
 class SoftShapeBlock(nn.Module):
     """Sparsification (Eq. 5-7) and the two learning paths with their residual (Eq. 8-11)."""
 
-    def __init__(self, config: SoftShapeConfig) -> None:
+    def __init__(self, settings: SoftShapeSettings) -> None:
         super().__init__()
-        dim = config.embed_dim
-        self.config = config
+        dim = settings.embed_dim
+        self.settings = settings
         self.mixture = SparseMixture(
-            dim, n_experts=config.n_experts, top_k=config.top_k, hidden=config.expert_dim
+            dim, n_experts=settings.n_experts, top_k=settings.top_k, hidden=settings.expert_dim
         )
-        self.inception = Inception(dim, kernels=config.kernels, bottleneck=config.bottleneck_dim)
+        self.inception = Inception(
+            dim, kernels=settings.kernels, bottleneck=settings.bottleneck_dim
+        )
         self.norm_out = RMSNorm(dim)
 
     def forward(self, released: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """O_n (Eq. 11), the kept indices, and the routing."""
-        tokens, kept = sparsify(released, alpha, n_kept=self._n_kept(alpha), soft=self.config.soft)
+        tokens, kept = sparsify(
+            released, alpha, n_kept=self._n_kept(alpha), soft=self.settings.soft
+        )
         # Eq. 11 is blind to the scale of Q as a whole, the two paths are not: with noise of any
         # size they see tokens of unit size, and the scores still weight token against token.
         tokens = unit_scale(tokens)
         total = tokens + self.inception(tokens)
         gates = None
-        if self.config.use_moe:
+        if self.settings.use_moe:
             intra, gates = self.mixture(tokens)
             total = total + intra
         return self.norm_out(total), kept, gates
 
     def _n_kept(self, alpha: Tensor) -> int:
-        return self.config.n_kept(alpha.shape[1])
+        return self.settings.n_kept(alpha.shape[1])
 
 
 class SoftShapeNetwork(nn.Module):
@@ -99,22 +103,22 @@ class SoftShapeNetwork(nn.Module):
     basis: Tensor
 
     def __init__(
-        self, config: SoftShapeConfig, *, n_channels: int, length: int, n_outputs: int
+        self, settings: SoftShapeSettings, *, n_channels: int, length: int, n_outputs: int
     ) -> None:
         super().__init__()
-        self.config, self.length, self.n_channels = config, length, n_channels
+        self.settings, self.length, self.n_channels = settings, length, n_channels
         self.n_outputs = n_outputs
-        self.patch_length, self.stride = config.patch_length(length), config.stride(length)
-        self.n_patches = config.n_patches(length)
-        dim = config.embed_dim
+        self.patch_length, self.stride = settings.patch_length(length), settings.stride(length)
+        self.n_patches = settings.n_patches(length)
+        dim = settings.embed_dim
         width = n_channels * self.patch_length
-        rank = min(config.basis_dim, width)
+        rank = min(settings.basis_dim, width)
         self.register_buffer("basis", torch.eye(rank, width))
         self.coefficients = nn.Parameter(torch.randn(dim, rank) / math.sqrt(rank))
         self.bias = nn.Parameter(torch.zeros(dim))
         self.positions = nn.Parameter(0.02 * torch.randn(self.n_patches, dim))
-        self.gate = GatedAttention(dim, hidden=config.attention_dim, bias=config.attention_bias)
-        self.blocks = nn.ModuleList(SoftShapeBlock(config) for _ in range(config.n_blocks))
+        self.gate = GatedAttention(dim, hidden=settings.attention_dim, bias=settings.attention_bias)
+        self.blocks = nn.ModuleList(SoftShapeBlock(settings) for _ in range(settings.n_blocks))
         self.head = nn.Linear(2 * dim, n_outputs)  # global pooling: mean, maximum
 
     @property
@@ -133,7 +137,7 @@ class SoftShapeNetwork(nn.Module):
         variances, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
         rank = len(self.basis)
         variances = variances.flip(0)[:rank].clamp_min(0.0)
-        gain = torch.rsqrt(variances + self.config.basis_ridge * variances.mean() + 1e-12)
+        gain = torch.rsqrt(variances + self.settings.basis_ridge * variances.mean() + 1e-12)
         gain = gain * torch.rsqrt((variances * gain.square()).mean() + 1e-12)
         self.basis.copy_(gain[:, None] * axes.flip(1)[:, :rank].T)
 
@@ -148,7 +152,7 @@ class SoftShapeNetwork(nn.Module):
     def embed_projected(self, projected: Tensor) -> Tensor:
         """S^(0) from `project`, which training computes once per series."""
         embedded = F.linear(projected, self.coefficients, self.bias)
-        return clip_l1(embedded + self.positions, self.config.clip)
+        return clip_l1(embedded + self.positions, self.settings.clip)
 
     def _patches(self, series: Tensor) -> Tensor:
         if series.shape[1:] != (self.n_channels, self.length):
@@ -167,15 +171,15 @@ class SoftShapeNetwork(nn.Module):
     def noise_scale(self, embeddings: Tensor, alpha: Tensor, *, epsilon: float) -> Tensor:
         """The Laplace scale per patch (Eq. 4) at the budget epsilon / L of one block."""
         base = self.largest_scale(epsilon)
-        if not self.config.attention_guided:
+        if not self.settings.attention_guided:
             return torch.full_like(alpha, base)
         # 1 - alpha without cancellation where alpha is close to 1.
         return base * torch.sigmoid(-self.gate.logits(embeddings))
 
     def largest_scale(self, epsilon: float) -> float:
         """The scale at alpha = 0: sensitivity over epsilon / L."""
-        sensitivity = 1.0 if self.config.clip is None else self.config.clip
-        return sensitivity * self.config.n_blocks / check_epsilon(epsilon)
+        sensitivity = 1.0 if self.settings.clip is None else self.settings.clip
+        return sensitivity * self.settings.n_blocks / check_epsilon(epsilon)
 
     def privatize(
         self, embeddings: Tensor, alpha: Tensor, epsilon: float, source: NoiseSource
@@ -214,7 +218,7 @@ class SoftShapeNetwork(nn.Module):
             tokens, kept, gates = block(released, alpha)
             traces.append(Trace(alpha=alpha, released=released, kept=kept, gates=gates))
         # The background token is a sum of what is noised most: it has no say in the maximum.
-        shapes = tokens[:, :-1] if self.config.soft else tokens
+        shapes = tokens[:, :-1] if self.settings.soft else tokens
         return torch.cat([tokens.mean(1), shapes.amax(1)], dim=-1), traces
 
     def forward(

@@ -1,13 +1,14 @@
 """DP-SoftShape as published: nominal epsilon, no guarantee, accuracy with the noise on.
 
-Input normalisation: a univariate series is z-scored by itself, as in the paper's experiments
-(its notation section speaks of [-1, 1] instead); with several channels each channel is
-standardised by its training mean and deviation, so that the channels keep their proportions.
+Training noise is pooled: unit Laplace draws made once and read at a fresh offset at each step.
+That is safe because nothing of a training step is released, and it is much faster; a release
+always draws fresh secure noise (`SoftShapeNetwork.privatize`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,68 +17,59 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.arrays import Floats
-from tacit.errors import BundleError, TacitError, check_at_least, check_epsilon
+from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Unprotected
-from tacit.local.softshape.network import SoftShapeNetwork, Trace
-from tacit.local.softshape.settings import SoftShapeConfig
-from tacit.local.softshape.training import fit_network, training_release
+from tacit.local.softshape.network import Release, SoftShapeNetwork, Trace
+from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.trained import CHUNK, Normalisation, TrainedNetwork
+from tacit.local.softshape.training import Noise, train_network
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress
 
-_CHUNK = 256
+
+class NoisePool:
+    """Laplace noise for training, drawn once; never for a release."""
+
+    def __init__(self, rng: np.random.Generator, *, scale: float = 1.0, size: int = 2**20) -> None:
+        self._rng = rng
+        self._pool = torch.from_numpy(rng.laplace(scale=scale, size=size).astype(np.float32))
+
+    def draw(self, shape: tuple[int, ...]) -> Tensor:
+        """A window of the pool at a random offset, repeated if the shape is larger."""
+        count = math.prod(shape)
+        size = self._pool.numel()
+        if count >= size:
+            return self._pool.repeat(count // size + 1)[:count].reshape(shape)
+        start = int(self._rng.integers(size - count))
+        return self._pool[start : start + count].reshape(shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Normalisation:
-    """How series are scaled before the network; `offset` and `spread` are per channel."""
+def training_release(
+    network: SoftShapeNetwork, epsilon: float, rng: np.random.Generator
+) -> Release:
+    """Eq. 4 with pooled noise; gradients reach embedding and scores through the scale."""
 
-    per_series: bool
-    offset: Floats
-    spread: Floats
+    pool = NoisePool(rng, scale=network.largest_scale(epsilon))
 
-    @classmethod
-    def of(cls, X: Floats) -> Normalisation:
-        """The rule of this module, with statistics of the training series."""
-        spread = X.std(axis=(0, 2))
-        return cls(
-            per_series=X.shape[1] == 1,
-            offset=X.mean(axis=(0, 2)),
-            spread=np.where(spread > 1e-8, spread, 1.0),
-        )
+    def release(tokens: Tensor, alpha: Tensor) -> Tensor:
+        noise = pool.draw(tuple(tokens.shape))
+        if not network.settings.attention_guided:
+            return tokens + noise
+        return torch.addcmul(tokens, noise, (1.0 - alpha).unsqueeze(-1))
 
-    def apply(self, X: Floats) -> NDArray[np.float32]:
-        """Scaled series in float32; a constant series becomes zeros."""
-        if self.per_series:
-            centred = X - X.mean(axis=2, keepdims=True)
-            spread = X.std(axis=2, keepdims=True)
-        else:
-            centred, spread = X - self.offset[:, None], self.spread[:, None]
-        return np.asarray(centred / np.where(spread > 1e-8, spread, 1.0), dtype=np.float32)
+    return release
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedSoftShape:
-    """A trained network with its normalisation; `epsilon` None means trained without noise."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedSoftShape(TrainedNetwork):
+    """A trained network whose releases are noised; `epsilon` None means without noise."""
 
-    network: SoftShapeNetwork
-    normalisation: Normalisation
     epsilon: float | None
-    seed: int
-    losses: tuple[float, ...] = field(default=(), repr=False)
-
-    @property
-    def config(self) -> SoftShapeConfig:
-        """The settings it was trained with."""
-        return self.network.config
 
     @property
     def guarantee(self) -> Unprotected:
         """What the published mechanism promises: nothing."""
         return published_guarantee(self.epsilon)
-
-    def prepare(self, X: Floats) -> Tensor:
-        """Normalised series as the network reads them."""
-        return torch.from_numpy(self.normalisation.apply(np.asarray(X, dtype=np.float64)))
 
     def predict_scores(self, X: Floats, source: NoiseSource = SYSTEM_NOISE) -> Floats:
         """Class probabilities (n, C), each from one fresh noisy release of its series."""
@@ -85,7 +77,7 @@ class TrainedSoftShape:
         with torch.inference_mode():
             parts = [
                 self.network(part, self.epsilon, source=source).double().softmax(-1)
-                for part in torch.split(series, _CHUNK)
+                for part in torch.split(series, CHUNK)
             ]
         return torch.cat(parts).numpy()
 
@@ -93,12 +85,6 @@ class TrainedSoftShape:
         """Clean patch embeddings S^(0), shape (n, P, D)."""
         with torch.inference_mode():
             return self.network.embed(self.prepare(X)).double().numpy()
-
-    def encode(self, X: Floats) -> Floats:
-        """The network's outputs without noise, (n, n_outputs): for use as an encoder."""
-        with torch.inference_mode():
-            parts = [self.network(part) for part in torch.split(self.prepare(X), _CHUNK)]
-        return torch.cat(parts).double().numpy()
 
     def attention(self, X: Floats) -> Floats:
         """Contribution scores alpha of the first block, shape (n, P)."""
@@ -119,20 +105,10 @@ class TrainedSoftShape:
             pooled, traces = self.network.run(self.prepare(X), release)
         return pooled.double().numpy(), traces
 
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Weights and normalisation as arrays, for safetensors."""
-        arrays = {
-            f"network.{name}": value.detach().numpy().copy()
-            for name, value in self.network.state_dict().items()
-        }
-        arrays["normalisation.offset"] = self.normalisation.offset
-        arrays["normalisation.spread"] = self.normalisation.spread
-        return arrays
-
     def state_values(self) -> dict[str, Any]:
         """The plain values that go with `state_arrays`, for the JSON header."""
         return {
-            "config": self.config.to_dict(),
+            "config": self.settings.to_dict(),
             "n_channels": self.network.n_channels,
             "length": self.network.length,
             "n_outputs": self.network.n_outputs,
@@ -146,7 +122,7 @@ def from_state_arrays(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -
     """Rebuild what `state_arrays` and `state_values` described; refuse anything else."""
     try:
         network = SoftShapeNetwork(
-            SoftShapeConfig.from_dict(values["config"]),
+            SoftShapeSettings.from_dict(values["config"]),
             n_channels=values["n_channels"],
             length=values["length"],
             n_outputs=values["n_outputs"],
@@ -169,7 +145,9 @@ def from_state_arrays(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -
             "export the bundle again."
         ) from error
     network.eval()
-    return TrainedSoftShape(network, normalisation, epsilon, seed)
+    return TrainedSoftShape(
+        network=network, normalisation=normalisation, seed=seed, epsilon=epsilon
+    )
 
 
 def published_guarantee(epsilon: float | None) -> Unprotected:
@@ -189,7 +167,7 @@ def train_published(
     n_classes: int,
     *,
     epsilon: float | None,
-    config: SoftShapeConfig | None = None,
+    settings: SoftShapeSettings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TrainedSoftShape:
@@ -198,44 +176,24 @@ def train_published(
     Guarantee: none (`Unprotected`), neither for the training series nor for later releases.
     `epsilon` is the paper's per-patch parameter; None trains and predicts without noise.
     """
-    if epsilon is not None:
-        epsilon = check_epsilon(epsilon)
-    check_at_least(n_classes, 1, name="n_classes")
-    if X.ndim != 3 or len(X) != len(y_codes) or not len(X):
-        raise TacitError(
-            f"training needs series of shape (n, channels, T) with n labels, got "
-            f"{X.shape} and {len(y_codes)} labels."
-        )
-    if not 0 <= np.min(y_codes) <= np.max(y_codes) < n_classes:
-        raise TacitError(
-            f"labels must be codes 0..{n_classes - 1}, got {np.min(y_codes)}..{np.max(y_codes)}; "
-            "number the classes first."
-        )
-    settings = config or SoftShapeConfig()
-    normalisation = Normalisation.of(X)
-    rng = np.random.default_rng(seed)
-    network = new_network(X, n_outputs=n_classes, config=settings, rng=rng)
-    release = None
-    if epsilon is not None:
-        release = training_release(network, epsilon, rng)
-    losses = fit_network(
-        network,
-        normalisation.apply(X),
-        np.asarray(y_codes, dtype=np.int64),
-        config=settings,
-        rng=rng,
-        release=release,
+    noise = None if epsilon is None else _training_noise(check_epsilon(epsilon))
+    trained = train_network(
+        X,
+        y_codes,
+        n_classes,
+        settings=settings or SoftShapeSettings(),
+        seed=seed,
+        noise=noise,
         progress=progress,
     )
-    return TrainedSoftShape(network, normalisation, epsilon, seed, tuple(losses))
+    return TrainedSoftShape(
+        network=trained.network,
+        normalisation=trained.normalisation,
+        seed=seed,
+        losses=trained.losses,
+        epsilon=None if epsilon is None else float(epsilon),
+    )
 
 
-def new_network(
-    X: Floats, *, n_outputs: int, config: SoftShapeConfig, rng: np.random.Generator
-) -> SoftShapeNetwork:
-    """A network for series like `X` with initial weights from `rng` alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**31)))
-        return SoftShapeNetwork(
-            config, n_channels=X.shape[1], length=X.shape[2], n_outputs=n_outputs
-        )
+def _training_noise(epsilon: float) -> Noise:
+    return lambda network, rng: training_release(network, epsilon, rng)

@@ -12,7 +12,7 @@ Schedule = Literal["onecycle", "cosine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoftShapeConfig:
+class SoftShapeSettings:
     """One setting for every data set; names follow the paper's notation section.
 
     `patch_fraction`: m / T; `patch_overlap`: m / s; `rho`: the share of patches kept (Eq. 5);
@@ -104,7 +104,7 @@ class SoftShapeConfig:
         return {**asdict(self), "kernels": list(self.kernels)}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> SoftShapeConfig:
+    def from_dict(cls, plain: dict[str, Any]) -> SoftShapeSettings:
         """Read back what `to_dict` wrote; refuse unknown keys."""
         unknown = set(plain) - {field.name for field in fields(cls)}
         if unknown:

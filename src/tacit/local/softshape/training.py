@@ -1,14 +1,14 @@
-"""The training loop of the SoftShape network: Eq. 12 with Adam, on the trainer's machine.
+"""The training of the SoftShape network: Eq. 12 with Adam, on the trainer's machine.
 
-Training noise is pooled: unit Laplace draws made once and read at a fresh offset at each step.
-That is safe because nothing of a training step is released, and it is much faster; a release
-always draws fresh secure noise (`SoftShapeNetwork.privatize`).
+Without noise unless the caller brings some: the sound mode trains an encoder this way, and
+`tacit.local.softshape.published` adds the noise of the paper.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,100 +16,118 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tacit.arrays import Floats, Floats32
+from tacit.errors import TacitError, check_at_least
 from tacit.local.softshape.augment import augmented_views
 from tacit.local.softshape.moe import balance_loss
 from tacit.local.softshape.network import Release, SoftShapeNetwork
-from tacit.local.softshape.settings import SoftShapeConfig
+from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.trained import Normalisation, TrainedNetwork
 from tacit.system.progress import Progress, silent
 
-Bottleneck = Callable[[Tensor], Tensor]
-"""Maps an encoder's outputs to what a server sees of them, noise included."""
+Noise = Callable[[SoftShapeNetwork, np.random.Generator], Release]
+"""Makes the release step that training sees, for a new network."""
 
 _WARM_UP = 0.3  # share of the steps in which one-cycle raises the rate
 
 
-class NoisePool:
-    """Laplace noise for training, drawn once; never for a release."""
+def train_network(
+    X: Floats,
+    y_codes: NDArray[np.integer[Any]],
+    n_classes: int,
+    *,
+    settings: SoftShapeSettings,
+    seed: int,
+    noise: Noise | None = None,
+    progress: Progress | None = None,
+) -> TrainedNetwork:
+    """Train on series (n, channels, T) and labels 0..n_classes-1; without `noise`, without any."""
+    check_at_least(n_classes, 1, name="n_classes")
+    _check_problem(X, y_codes, n_classes)
+    normalisation = Normalisation.of(X)
+    rng = np.random.default_rng(seed)
+    network = new_network(X, n_outputs=n_classes, settings=settings, rng=rng)
+    losses = fit_network(
+        network,
+        normalisation.apply(X),
+        np.asarray(y_codes, dtype=np.int64),
+        settings=settings,
+        rng=rng,
+        release=None if noise is None else noise(network, rng),
+        progress=progress,
+    )
+    return TrainedNetwork(
+        network=network, normalisation=normalisation, seed=seed, losses=tuple(losses)
+    )
 
-    def __init__(self, rng: np.random.Generator, *, scale: float = 1.0, size: int = 2**20) -> None:
-        self._rng = rng
-        self._pool = torch.from_numpy(rng.laplace(scale=scale, size=size).astype(np.float32))
 
-    def draw(self, shape: tuple[int, ...]) -> Tensor:
-        """A window of the pool at a random offset, repeated if the shape is larger."""
-        count = math.prod(shape)
-        size = self._pool.numel()
-        if count >= size:
-            return self._pool.repeat(count // size + 1)[:count].reshape(shape)
-        start = int(self._rng.integers(size - count))
-        return self._pool[start : start + count].reshape(shape)
+def _check_problem(X: Floats, y_codes: NDArray[np.integer[Any]], n_classes: int) -> None:
+    if X.ndim != 3 or len(X) != len(y_codes) or not len(X):
+        raise TacitError(
+            f"training needs series of shape (n, channels, T) with n labels, got "
+            f"{X.shape} and {len(y_codes)} labels."
+        )
+    if not 0 <= np.min(y_codes) <= np.max(y_codes) < n_classes:
+        raise TacitError(
+            f"labels must be codes 0..{n_classes - 1}, got {np.min(y_codes)}..{np.max(y_codes)}; "
+            "number the classes first."
+        )
 
 
-def training_release(
-    network: SoftShapeNetwork, epsilon: float, rng: np.random.Generator
-) -> Release:
-    """Eq. 4 with pooled noise; gradients reach embedding and scores through the scale."""
-
-    pool = NoisePool(rng, scale=network.largest_scale(epsilon))
-
-    def release(tokens: Tensor, alpha: Tensor) -> Tensor:
-        noise = pool.draw(tuple(tokens.shape))
-        if not network.config.attention_guided:
-            return tokens + noise
-        return torch.addcmul(tokens, noise, (1.0 - alpha).unsqueeze(-1))
-
-    return release
+def new_network(
+    X: Floats, *, n_outputs: int, settings: SoftShapeSettings, rng: np.random.Generator
+) -> SoftShapeNetwork:
+    """A network for series like `X` with initial weights from `rng` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        return SoftShapeNetwork(
+            settings, n_channels=X.shape[1], length=X.shape[2], n_outputs=n_outputs
+        )
 
 
 def fit_network(
     network: SoftShapeNetwork,
-    X: NDArray[np.float32],
+    X: Floats32,
     y_codes: NDArray[np.int64],
     *,
-    config: SoftShapeConfig,
+    settings: SoftShapeSettings,
     rng: np.random.Generator,
     release: Release | None = None,
-    head: Callable[[Tensor], Tensor] | None = None,
     progress: Progress | None = None,
 ) -> list[float]:
     """Minimise cross entropy plus balance loss (Eq. 12); return the loss per step.
 
-    `release` replaces the embeddings by what a server would see of them (None: no noise);
-    `head` replaces the classification head, for encoders trained through a bottleneck.
+    `release` replaces the embeddings by what a server would see of them (None: no noise).
     """
     report = progress or silent
     labels = torch.from_numpy(y_codes)
     network.fit_basis(torch.from_numpy(X))
     # The basis is fixed, so each view's patches are projected once and not at every step.
-    views = augmented_views(X, config=config, rng=rng)
+    views = augmented_views(X, settings=settings, rng=rng)
     projected = torch.stack([network.project(torch.from_numpy(view)) for view in views])
-    classify = head or network.head
-    parameters = list(network.parameters())
-    if isinstance(head, nn.Module):
-        parameters += list(head.parameters())
-    flat = flatten_parameters(parameters)
+    flat = flatten_parameters(list(network.parameters()))
     optimizer = torch.optim.Adam(
-        [flat], lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+        [flat], lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
     losses: list[float] = []
     network.train()
-    for step, chosen in enumerate(batches(len(X), config=config, rng=rng)):
+    for step, chosen in enumerate(batches(len(X), settings=settings, rng=rng)):
         for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * rate_factor(step, config=config)
+            group["lr"] = settings.learning_rate * rate_factor(step, settings=settings)
         view = torch.from_numpy(rng.integers(len(views), size=len(chosen)))
         pooled, traces = network.run_projected(projected[view, chosen], release)
         loss = F.cross_entropy(
-            classify(pooled), labels[chosen], label_smoothing=config.label_smoothing
+            network.head(pooled), labels[chosen], label_smoothing=settings.label_smoothing
         )
         routed = [trace.gates for trace in traces if trace.gates is not None]
         if routed:
-            loss = loss + config.balance_weight * sum(balance_loss(gates) for gates in routed)
+            loss = loss + settings.balance_weight * sum(balance_loss(gates) for gates in routed)
         optimizer.zero_grad(set_to_none=False)
         torch.autograd.backward(loss)
         optimizer.step()
         losses.append(float(loss.detach()))
         if step % 50 == 49:
-            report(step + 1, config.steps, f"loss {losses[-1]:.3f}")
+            report(step + 1, settings.steps, f"loss {losses[-1]:.3f}")
     network.eval()
     return losses
 
@@ -130,19 +148,19 @@ def flatten_parameters(parameters: list[nn.Parameter]) -> nn.Parameter:
     return flat
 
 
-def batches(n: int, *, config: SoftShapeConfig, rng: np.random.Generator) -> list[Tensor]:
+def batches(n: int, *, settings: SoftShapeSettings, rng: np.random.Generator) -> list[Tensor]:
     """The rows of each step: shuffled passes over the data, cut into equal batches."""
-    size = min(config.batch_size, n)
-    passes = math.ceil(config.steps * size / n)
-    rows = np.concatenate([rng.permutation(n) for _ in range(passes)])[: config.steps * size]
-    return list(torch.from_numpy(rows.reshape(config.steps, size)))
+    size = min(settings.batch_size, n)
+    passes = math.ceil(settings.steps * size / n)
+    rows = np.concatenate([rng.permutation(n) for _ in range(passes)])[: settings.steps * size]
+    return list(torch.from_numpy(rows.reshape(settings.steps, size)))
 
 
-def rate_factor(step: int, *, config: SoftShapeConfig) -> float:
+def rate_factor(step: int, *, settings: SoftShapeSettings) -> float:
     """The learning rate at `step` as a share of the largest one."""
-    if config.schedule == "cosine":
-        return 0.5 * (1.0 + math.cos(math.pi * step / config.steps))
-    peak = max(1.0, _WARM_UP * config.steps)
+    if settings.schedule == "cosine":
+        return 0.5 * (1.0 + math.cos(math.pi * step / settings.steps))
+    peak = max(1.0, _WARM_UP * settings.steps)
     if step < peak:
         return 0.04 + 0.96 * 0.5 * (1.0 - math.cos(math.pi * (step + 1) / (peak + 1)))
-    return 0.5 * (1.0 + math.cos(math.pi * (step - peak) / max(1.0, config.steps - peak)))
+    return 0.5 * (1.0 + math.cos(math.pi * (step - peak) / max(1.0, settings.steps - peak)))

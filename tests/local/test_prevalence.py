@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.encoding.body import train_kernels
 from tacit.local.model import LocalModel
+from tacit.local.prevalence import Target, estimate_prevalence
 from tacit.local.releases.channel import design_channel, label_gain
 from tacit.local.releases.label import LabelHead
-from tacit.local.releases.prevalence import estimate_prevalence
 from tacit.noise import SYSTEM_NOISE
 
 FALSE_ALARM = 1e-6
@@ -19,7 +20,7 @@ N = 40_000
 TRUE_SHARES = np.array([0.6, 0.3, 0.1])
 
 
-def model_with(channel: np.ndarray, gain: np.ndarray) -> LocalModel:
+def model_with(channel: Floats, gain: Floats) -> LocalModel:
     """A head with a given channel; the body is never asked here."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((9, 1, 16)), np.arange(9) % 3
@@ -32,23 +33,23 @@ def model_with(channel: np.ndarray, gain: np.ndarray) -> LocalModel:
 
 
 @pytest.fixture(scope="module")
-def confusion() -> np.ndarray:
+def confusion() -> Floats:
     y = np.repeat([0, 1, 2], [60, 30, 30])
     wrong = np.where(np.arange(120) % 8 == 0, (y + 1) % 3, y)
     return label_gain(0.9 * np.eye(3)[wrong] + 0.1 / 3, y)
 
 
 @pytest.fixture(scope="module")
-def krr(confusion: np.ndarray) -> LocalModel:
+def krr(confusion: Floats) -> LocalModel:
     return model_with(design_channel(confusion, epsilon=1.0, kind="krr"), confusion)
 
 
-def device_labels(shares: np.ndarray, n: int) -> np.ndarray:
+def device_labels(shares: Floats, n: int) -> Codes:
     counts = np.round(shares * n).astype(int)
     return np.repeat(np.arange(len(shares)), counts)
 
 
-def z_scores(model: LocalModel, *, true: np.ndarray, labels: np.ndarray, of: str) -> np.ndarray:
+def z_scores(model: LocalModel, *, true: Floats, labels: Codes, of: Target) -> Floats:
     found = estimate_prevalence(model, model.randomize(labels), of=of, level=0.95)
     error = (found.high - found.share) / stats.norm.ppf(0.975)
     return np.asarray((found.share - true) / error)
@@ -67,7 +68,7 @@ def test_the_check_notices_shares_that_are_off_by_five_percent(krr: LocalModel) 
     assert np.abs(z).max() > stats.norm.isf(FALSE_ALARM / 6)
 
 
-def test_shares_of_true_classes_undo_the_confusion(krr: LocalModel, confusion: np.ndarray) -> None:
+def test_shares_of_true_classes_undo_the_confusion(krr: LocalModel, confusion: Floats) -> None:
     """Device labels drawn with the modelled confusion: the class shares come back."""
     given_class = confusion / confusion.sum(axis=0)
     labels = device_labels(given_class @ TRUE_SHARES, N)
@@ -92,12 +93,13 @@ def test_intervals_cover_at_their_level(krr: LocalModel) -> None:
 def test_a_channel_that_drops_labels_is_refused_with_the_way_out() -> None:
     gain = np.diag([0.9, 0.06, 0.04])
     model = model_with(design_channel(gain, epsilon=0.5), gain)
+    assert isinstance(model.head, LabelHead)
     assert np.count_nonzero(model.head.channel.max(axis=0)) < 3
     with pytest.raises(TacitError, match="channel='krr'"):
         estimate_prevalence(model, model.randomize(np.array([0, 1, 2])))
 
 
-def test_bad_requests_are_refused(krr: LocalModel, confusion: np.ndarray) -> None:
+def test_bad_requests_are_refused(krr: LocalModel, confusion: Floats) -> None:
     release = krr.randomize(np.array([0, 1, 2]))
     for level in (0.0, 1.0, float("nan")):
         with pytest.raises(TacitError, match="level"):
