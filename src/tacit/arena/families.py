@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arena.methods import Method, Outcome, measure
+from tacit.arena.outcome import Method, Outcome, measure
 from tacit.arena.task import Task
 from tacit.data import Dataset, split_parties
 from tacit.errors import TacitError

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit._version import VERSION
-from tacit.arena.methods import Outcome, run_method
+from tacit.arena.methods import run_method
+from tacit.arena.outcome import Outcome
 from tacit.arena.task import Task
 from tacit.errors import TacitError
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arena.methods import Outcome, measure
+from tacit.arena.outcome import Outcome, measure
 from tacit.arena.task import Task
 from tacit.data import Dataset
 from tacit.errors import TacitError, check_at_least
