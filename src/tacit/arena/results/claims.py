@@ -1,35 +1,46 @@
 """One line for each claim of the three abstracts: reproduced, exceeded, refuted or not tested.
 
-A verdict with a number behind it is computed from the lines in results/ by the rule in its
-function; what cannot be measured says so. `results_page.py` puts the lines on the page.
+A verdict with a number behind it is computed from the records by the rule in its function; what
+cannot be measured says so.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from tacit.accounting import shuffle_epsilon
+from tacit.arena.results.tables import (
+    NOISY,
+    WITHIN,
+    Record,
+    Results,
+    accuracies,
+    below_fedavg,
+    below_own_fedavg,
+    gains_per_seed,
+    over_sets,
+    per_candidate,
+    published,
+    reidentifications,
+    rival_rows,
+    silo_means,
+    table,
+)
 
-if TYPE_CHECKING:
-    from results_page import Results
-
-NOISY = (0.1, 0.5, 1.0, 5.0)
-WITHIN = 0.02
 Row = tuple[str, str, str, str, str]  # paper, claim, verdict, figure, command
-NOTHING = ("not tested here", "no lines in results/")
-RUN_LOCAL = "`python benchmarks/local_published.py`"
+NOTHING = ("not tested here", "no records")
+RUN_LOCAL = "`tacit arena run softshape-published --out DIR`"
 RUN_TABLE2 = "`tacit arena run softshape-table2 --out DIR`"
-RUN_SILO = "`python benchmarks/silo_accuracy.py`"
+RUN_SILO = "`tacit arena run fedst-scopes --out DIR`"
 RUN_SPEED = "`python benchmarks/silo_speed.py`"
-RUN_FLEET = "`python benchmarks/fleet_published.py`"
+RUN_FLEET = "`tacit arena run fleet-published --out DIR`"
+RUN_FLEET_SOUND = "`tacit arena run fleet-sound --out DIR`"
 
 
 def claims(results: Results) -> str:
     """The table."""
-    from results_page import table
-
     rows = [*_softshape(results), *_fedst(results), *_timefl(results)]
     return table(("paper", "claim of the abstract", "verdict", "figure", "command"), rows)
 
@@ -41,12 +52,10 @@ def _against(ours: float, theirs: float) -> str:
 
 
 def _softshape(results: Results) -> list[Row]:
-    from results_page import over_sets, published
-
     noisy = published(results, NOISY, "full")
-    rates = [x["leakage"]["reidentification"] for x in noisy if x.get("leakage")]
+    rates = reidentifications(noisy)
     joined = f"{np.mean(rates):.0%} of releases joined to their series" if rates else "-"
-    budgets = [[(x["set"], x["accuracy"]) for x in noisy if x["epsilon"] == e] for e in NOISY]
+    budgets = [accuracies(x for x in noisy if x["task"]["epsilon"] == e) for e in NOISY]
     mean = float(np.mean([over_sets(part) for part in budgets])) if all(budgets) else None
     name = "DP-SoftShape"
     rows: list[Row] = [
@@ -81,15 +90,7 @@ def _softshape(results: Results) -> list[Row]:
 
 def _gain(results: Results, variant: str, *, floor: float) -> tuple[str, str]:
     """Refuted unless the gain over the variant is at least two standard errors above the floor."""
-    from results_page import published
-
-    full = {(x["set"], x["seed"]): x["accuracy"] for x in published(results, (0.1,), "full")}
-    seeds: dict[int, list[float]] = {}
-    for x in published(results, (0.1,), variant):
-        if (x["set"], x["seed"]) in full:
-            gain = full[x["set"], x["seed"]] - x["accuracy"]
-            seeds.setdefault(x["seed"], []).append(gain)
-    means = [float(np.mean(values)) for values in seeds.values()]
+    means = gains_per_seed(results, variant)
     if len(means) < 2:
         return NOTHING
     mean, error = float(np.mean(means)), float(np.std(means, ddof=1) / np.sqrt(len(means)))
@@ -98,8 +99,6 @@ def _gain(results: Results, variant: str, *, floor: float) -> tuple[str, str]:
 
 
 def _rival(results: Results, method: str) -> Row:
-    from results_page import rival_rows
-
     theirs = {"rocket": 0.565, "arsenal": 0.553}[method]
     claim = f"against {theirs:.3f} for {method} in the same setting".replace("0.", ".")
     found = [row for row in rival_rows(results) if row[0] == method and row[4] != "-"]
@@ -117,14 +116,12 @@ def _rival(results: Results, method: str) -> Row:
 
 def _comparable(results: Results) -> Row:
     """What the setting's noise would have to be, and what is left of a rival under it."""
-    from results_page import over_sets
-
     found = {
-        method: [
-            (r["task"]["data"], r["accuracy"])
-            for r in results.arena("frontier")
+        method: accuracies(
+            r
+            for r in results.suite("frontier")
             if r["task"]["method"] == method and r["task"]["epsilon"] == 5.0
-        ]
+        )
         for method in ("minirocket", "majority")
     }
     left = ""
@@ -143,13 +140,9 @@ def _comparable(results: Results) -> Row:
 
 
 def _fedst(results: Results) -> list[Row]:
-    from results_page import per_candidate, silo_means
-
-    lines = results.lines("silo_accuracy")
-    means, n_sets = silo_means(lines) if lines else ({}, 0)
+    means, n_sets = silo_means(results)
     pace = per_candidate(results)
-    speed = results.lines("silo_speed")
-    equal = [x["equal_to_plaintext"] for x in speed if "equal_to_plaintext" in x]
+    equal = [x["equal_to_plaintext"] for x in results.speed() if "equal_to_plaintext" in x]
     name = "FedST"
     rows: list[Row] = [
         (
@@ -203,8 +196,8 @@ def _orders(pace: dict[str, float]) -> tuple[str, str]:
 
 
 def _timefl(results: Results) -> list[Row]:
-    lines = results.lines("fleet_published")
-    links = [x["reidentification"] for x in lines if x.get("reidentification") is not None]
+    records = results.suite("fleet-published")
+    links = reidentifications(records)
     linked = f"{np.mean(links):.0%} of shuffled reports linked to senders" if links else "-"
     name = "DP-TimeFL"
     small = shuffle_epsilon(local_epsilon=8.0, n=100, delta=1e-3).central_epsilon
@@ -227,10 +220,10 @@ def _timefl(results: Results) -> list[Row]:
     ]
     for clients, theirs in ((100, 0.009), (1000, 0.028)):
         claim = f"minimal accuracy loss: {theirs:.1%} below FedAvg at {clients} clients"
-        rows.append((name, claim, *_loss(lines, clients, theirs), RUN_FLEET))
+        rows.append((name, claim, *_loss(records, clients, theirs), RUN_FLEET))
     for clients, theirs in ((100, 0.072), (1000, 0.059)):
         claim = f"{theirs:.1%} better than central DP at the same privacy, {clients} clients"
-        rows.append((name, claim, *_central(lines, clients, theirs), RUN_FLEET))
+        rows.append((name, claim, *_central(records, clients, theirs), RUN_FLEET))
     rows.append(_sound(results))
     rows.append(
         (name, "on five data sets", "not tested here in full", "Sleep-EDF and MFD not at hand", "-")
@@ -238,26 +231,34 @@ def _timefl(results: Results) -> list[Row]:
     return rows
 
 
-def _at(lines: list[dict[str, Any]], clients: int, method: str) -> list[dict[str, Any]]:
-    return [x for x in lines if x["clients"] == clients and x["method"] == method]
+def _at(records: Sequence[Record], clients: int, variant: str) -> list[Record]:
+    return [
+        record
+        for record in records
+        if record["task"]["options"]["n_clients"] == clients
+        and record["task"]["options"]["variant"] == variant
+    ]
 
 
-def _loss(lines: list[dict[str, Any]], clients: int, theirs: float) -> tuple[str, str]:
-    mine = _at(lines, clients, "dptimefl")
-    if not mine:
+def _loss(records: Sequence[Record], clients: int, theirs: float) -> tuple[str, str]:
+    mine = _at(records, clients, "dptimefl")
+    fedavg = _at(records, clients, "fedavg")
+    gaps = [below for _, below in below_fedavg([*fedavg, *mine])[len(fedavg) :]]
+    if not gaps:
         return NOTHING
-    below = float(np.mean([x["below_fedavg"] for x in mine]))
-    sets = len({x["data"] for x in mine})
+    below = float(np.mean(gaps))
+    sets = len({record["task"]["data"] for record in mine})
     verdict = "exceeded" if below < theirs - WITHIN else "reproduced"
     if below > theirs + WITHIN:
         verdict = "not reached"
     return verdict, f"{below:+.3f} below FedAvg on {sets} sets, at no guarantee"
 
 
-def _central(lines: list[dict[str, Any]], clients: int, theirs: float) -> tuple[str, str]:
-    central = _at(lines, clients, "cdpfl")
-    budgets = {x["nominal_epsilon"] for x in central}
-    mine = [x for x in _at(lines, clients, "dptimefl") if x["nominal_epsilon"] in budgets]
+def _central(records: Sequence[Record], clients: int, theirs: float) -> tuple[str, str]:
+    central = _at(records, clients, "cdpfl")
+    budgets = {record["task"]["epsilon"] for record in central}
+    ours = _at(records, clients, "dptimefl")
+    mine = [record for record in ours if record["task"]["epsilon"] in budgets]
     if not (mine and central):
         return NOTHING
     lead = float(np.mean([x["accuracy"] for x in mine]) - np.mean([x["accuracy"] for x in central]))
@@ -269,23 +270,30 @@ def _central(lines: list[dict[str, Any]], clients: int, theirs: float) -> tuple[
 
 
 def _sound(results: Results) -> Row:
-    lines = [
-        x for x in results.lines("fleet_sound") if (x["data"], x["split"]) == ("UCIHAR", "iid")
+    records = [
+        record
+        for record in results.suite("fleet-sound")
+        if (record["task"]["data"], record["task"]["options"]["split"]) == ("UCIHAR", "iid")
     ]
     claim = "(the same aims with a real guarantee, ours)"
-    if not lines:
-        return ("DP-TimeFL", claim, *NOTHING, "`python benchmarks/fleet_sound.py`")
+    if not records:
+        return ("DP-TimeFL", claim, *NOTHING, RUN_FLEET_SOUND)
     parts = []
     for clients in (100, 1000):
         for mechanism in ("privunit", "distributed"):
-            mine = [x for x in lines if (x["clients"], x["mechanism"]) == (clients, mechanism)]
+            mine = [
+                record
+                for record in records
+                if record["task"]["options"]["n_clients"] == clients
+                and record["task"]["options"]["mechanism"] == mechanism
+            ]
             if mine:
-                below = np.mean([x["fedavg"] - x["accuracy"] for x in mine])
+                below = np.mean([below_own_fedavg(record) for record in mine])
                 parts.append(f"{mechanism}, {clients} clients: {below:.3f} below FedAvg")
     return (
         "DP-TimeFL",
         claim,
         "measured",
         f"(8, 1e-5) per client, UCIHAR: {'; '.join(parts)}",
-        "`python benchmarks/fleet_sound.py`",
+        RUN_FLEET_SOUND,
     )
