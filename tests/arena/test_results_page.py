@@ -19,8 +19,10 @@ COMMAND = ("arena", "tables")
 
 
 def rocket(data: str, epsilon: float | None, accuracy: float, **changes: Any) -> dict[str, Any]:
-    task = {"suite": "softshape-table2", "method": "rocket", "data": data, "epsilon": epsilon,
-            "seed": 0, "options": {}}  # fmt: skip
+    task: dict[str, Any] = {
+        "suite": "softshape-table2", "method": "rocket", "data": data, "epsilon": epsilon,
+        "seed": 0, "options": {},
+    }  # fmt: skip
     return {"task": task, "status": "done", "commit": "abc", "accuracy": accuracy, **changes}
 
 

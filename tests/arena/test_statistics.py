@@ -12,7 +12,13 @@ from tacit.errors import TacitError
 
 
 def record(method: str, data: str, accuracy: float, **changes: Any) -> dict[str, Any]:
-    task = {"method": method, "data": data, "options": {}, "epsilon": None, "seed": 0}
+    task: dict[str, Any] = {
+        "method": method,
+        "data": data,
+        "options": {},
+        "epsilon": None,
+        "seed": 0,
+    }
     return {"task": task, "accuracy": accuracy, "status": "done", "commit": "abc", **changes}
 
 
