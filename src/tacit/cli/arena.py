@@ -31,7 +31,7 @@ def run_command(
 ) -> None:
     """Run every task of a suite that has no result yet.
 
-    Example: `tacit arena run quick --out results/quick`
+    Example: `tacit arena run quick --out quick`
     """
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
