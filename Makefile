@@ -29,8 +29,8 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src
 
-# The quick ones, each a ratio or a rate measured in one run; the accuracy tables take up to an
-# hour each and are started by hand: local_published, local_sound, fleet_*, silo_accuracy.
+# The quick ones, each a ratio or a rate measured in one run. Accuracies are measured by the suites
+# of `tacit arena run`.
 bench: $(STAMP)
 	for name in accounting fleet_shuffler local_device; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

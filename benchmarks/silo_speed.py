@@ -1,6 +1,6 @@
 """Speed of the secure search on real processes: seconds, bytes and messages, measured in one run.
 
-    python benchmarks/silo_speed.py [--part default|gain|ratio|growth] [--out results]
+    python benchmarks/silo_speed.py [--part default|gain|ratio|growth] [--out results/current]
 
 default: the paper's default (M=512, N=100, n=3, 500 candidates, K=200, mean length 0.6 N) with the
 F-statistic and a forest of 40 trees, first with an empty cache of compiled programs, then again,
@@ -281,7 +281,7 @@ def main() -> None:
     """Run the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS, action="append")
-    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--out", type=Path, default=Path("results/current"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
         for part in asked.part or PARTS:

@@ -1,4 +1,4 @@
-"""README and docs: every python block runs, every `$ tacit` line succeeds.
+"""README and docs: every python block runs, every `$ tacit` line succeeds, every path exists.
 
 A block under `<!-- not run: reason -->` is left out; the reason has to be given.
 """
@@ -7,15 +7,30 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command import tacit
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").glob("*.md")),
+    *sorted((ROOT / "results").rglob("*.md")),
+]
 BLOCK = re.compile(r"(<!-- not run: [^\n]+ -->\n)?^```(python|console)\n(.*?)^```", re.M | re.S)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)]*)?\)")
+# A path of this repository; `COMMIT:path` names a file of an earlier commit and is left out.
+FOLDERS = "benchmarks|docs|examples|results|src|tests"
+PLACE = re.compile(rf"(?<![\w:/.])(?:{FOLDERS})/[\w*./-]*[\w*]")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -38,14 +53,14 @@ def _in_a_fresh_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TACIT_DATA", raising=False)
 
 
-@pytest.mark.parametrize("page", with_blocks("python"), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
 def test_python_examples_run(page: Path) -> None:
     names: dict[str, object] = {}
     for number, source in enumerate(blocks(page, "python"), start=1):
         exec(compile(source, f"{page.name} block {number}", "exec"), names)
 
 
-@pytest.mark.parametrize("page", with_blocks("console"), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", with_blocks("console"), ids=name_of)
 def test_console_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [
         line[2:]
@@ -58,17 +73,116 @@ def test_console_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) ->
         assert outcome.code == 0, f"{command}\n{outcome.err}"
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def anchors(page: Path) -> set[str]:
+    """What GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        place = (page.parent / target).resolve() if target else page
+        assert place.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            assert anchor[1:] in anchors(place), f"{name_of(page)} links to {target}{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_paths_that_pages_name_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    missing = {place for place in PLACE.findall(text) if not list(ROOT.glob(place))}
+    assert not missing, f"{name_of(page)} names {sorted(missing)}"
+
+
+def test_pages_that_the_source_names_exist() -> None:
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for place in re.findall(r"docs/[\w./-]+\.md", file.read_text(encoding="utf-8")):
+            assert (ROOT / place).exists(), f"{name_of(file)} names {place}"
+
+
+def test_the_check_of_paths_notices_a_missing_one() -> None:
+    assert PLACE.findall("see `results/old.jsonl` and tests/nothing.") == [
+        "results/old.jsonl",
+        "tests/nothing",
+    ]
+    assert PLACE.findall("git show abc1234:benchmarks/gone.py, a/docs/x and mytests/x") == []
+
+
+def test_every_record_and_decision_has_a_line_in_its_readme() -> None:
+    for folder in (ROOT / "results" / "current", ROOT / "results" / "archive"):
+        index = (folder / "README.md").read_text(encoding="utf-8")
+        for file in sorted(folder.rglob("*.jsonl")):
+            assert f"`{file.relative_to(folder)}`" in index, f"{folder.name} lacks {file.name}"
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    for page in sorted((ROOT / "docs" / "decisions").glob("2*.md")):
+        assert f"| {page.name[:10]} | " in index
+        assert f"({page.name})" in index
 
 
 def test_public_names_are_the_documented_ones() -> None:
     import tacit as package
 
-    table = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    table = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(\w+)` \|", table, re.M))
     assert documented == set(package.__all__)
     for name in package.__all__:
         assert getattr(package, name) is not None
+
+
+def test_suites_are_the_documented_ones() -> None:
+    from tacit.arena.suites import SUITES, suite_tasks
+
+    guide = (ROOT / "docs" / "guide" / "arena.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `([\w-]+)` \| (\d+) \|", guide, re.M)
+    assert dict(documented) == {name: str(len(suite_tasks(name))) for name in SUITES}
+
+
+COMMANDS = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+
+
+def test_commands_are_the_documented_ones() -> None:
+    import typer
+
+    from tacit.cli.app import app
+
+    def leaves(node: Any, path: str) -> Iterator[str]:
+        children = getattr(node, "commands", None)
+        if children is None:
+            yield path
+        for name, child in (children or {}).items():
+            yield from leaves(child, f"{path} {name}")
+
+    rows = re.findall(r"^\| (`tacit [^|]+) \|", COMMANDS, re.M)
+    documented = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert sorted(documented) == sorted(leaves(typer.main.get_command(app), "tacit"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "tacit data list",
+        "tacit data show ItalyPowerDemand",
+        "tacit account shuffle --local-epsilon 1 --n 1000 --delta 1e-6",
+        "tacit account calibrate --central-epsilon 1 --n 1000 --delta 1e-6",
+        "tacit account compose --round 1.0:1000x9 --delta 1e-6",
+        "tacit account group --epsilon 0.5 --size 4",
+        "tacit account gaussian --noise-multiplier 12 --rounds 100 --delta 1e-5",
+        "tacit account table1",
+        "tacit audit krr --trials 20000",
+        "tacit attack pidp --length 20 --runs 1",
+        "tacit ledger init --db spend.db --per-subject-epsilon 4",
+        "tacit silo init federation --parties a,b,c",
+    ],
+)
+def test_documented_keys_are_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = command.split()
+    row = next(
+        line
+        for line in COMMANDS.splitlines()
+        if any(f"`{' '.join(words[:n])}`" in line for n in (2, 3)) and line.startswith("| ")
+    )
+    keys = re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", row.split(" | ")[1].split(";")[0]))
+    printed = tacit(capsys, *words[1:], "--json").json
+    assert keys
+    assert set(keys) <= set(printed), command

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 from command import assert_refused, tacit
-from tacit.arena.store import Store
+from tacit.arena.store import Store, read_records
 from tacit.arena.suites import Choice, suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.report.arena import read_records, write_arena_page
+from tacit.report.arena import write_arena_page
 from tacit.report.arena_tables import budget_name, short_guarantee
 from tacit.report.svg import box_plot, line_plot, rank_plot
 

@@ -81,7 +81,7 @@ def test_a_killed_worker_costs_one_task_and_says_so(tmp_path: Path) -> None:
     )
     killed: list[int] = []
 
-    def kill_the_slow_one(done: int, total: int, text: str) -> None:
+    def kill_the_slow_one(done: int, total: int, message: str) -> None:
         if killed:
             return
         # While the runner is here the other worker idles, so the slow one shows by its CPU time.

@@ -7,8 +7,9 @@ distinguishable under replacement of one client as the pair
     P = (A + D, C - A + 1 - D),  Q = (A + 1 - D, C - A + D),
     C ~ Bin(n - 1, e^-eps0),  A ~ Bin(C, 1/2),  D ~ Bernoulli(e^eps0 / (e^eps0 + 1)).
 
-docs/accounting.md proves what this module uses: swapping the two counts turns P into Q, so both
-directions of the divergence are one number; given C = c the likelihood ratio is monotone, so that
+docs/reference/accounting.md proves what this module uses: swapping the two counts turns P into Q,
+so both directions of the divergence are one number; given C = c the likelihood ratio is monotone,
+so that
 
     delta_c(eps) = w b_c(u) - (e^eps - 1) F_c(u - 1),   u = ceil((c + 1) kappa) - 1,
 
@@ -86,9 +87,9 @@ def clones_delta(
     """Upper bounds of delta at each epsilon in [0, local_epsilon] for n shuffled reports.
 
     Holds for every randomizer; with `n_symbols`, for k-ary randomized response over that many
-    symbols only (docs/accounting.md, Proposition 5); with `cap`, for PrivUnitG whose cap has at
-    most this probability (Proposition 8). `target_delta` says where the bound should be tight; the
-    bound holds whatever it is.
+    symbols only (docs/reference/accounting.md, Proposition 5); with `cap`, for PrivUnitG whose cap
+    has at most this probability (Proposition 8). `target_delta` says where the bound should be
+    tight; the bound holds whatever it is.
     """
     if local_epsilon > LARGEST_LOCAL_EPSILON:
         return np.where(epsilons >= local_epsilon, 0.0, 1.0)

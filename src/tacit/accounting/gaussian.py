@@ -69,8 +69,8 @@ def compose_discrete(
     contribution, both in steps of the integer grid. `summed_gap` is that of all rounds together.
 
     Guarantee: the smaller of concentrated DP, as `compose_gaussian`, and of Proposition 7 in
-    docs/accounting.md: the noise is a rounded continuous Gaussian of a little less variance, up to
-    a gap that is charged, and so has nearly the exact Gaussian curve.
+    docs/reference/accounting.md: the noise is a rounded continuous Gaussian of a little less
+    variance, up to a gap that is charged, and so has nearly the exact Gaussian curve.
     Composes: adaptively. Not covered: contributions longer than `clip_units`.
     """
     _check_sums(sigmas, clip_units, dimension, neighbours)
@@ -165,8 +165,8 @@ def summed_noise_gap(*, local_sigma: float, n_clients: int, dimension: int) -> f
     """How far a sum of clients' discrete Gaussians is from one discrete Gaussian.
 
     Bounds the log density ratio in both directions, over `dimension` coordinates; proved in
-    docs/accounting.md. `local_sigma` is that of one client on the integer grid, at least 1/2; from
-    3 upwards the gap is below 1e-37 per client and coordinate.
+    docs/reference/accounting.md. `local_sigma` is that of one client on the integer grid, at least
+    1/2; from 3 upwards the gap is below 1e-37 per client and coordinate.
     """
     if not 0.5 <= local_sigma < math.inf:
         raise TacitError(

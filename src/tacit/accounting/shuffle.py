@@ -16,10 +16,12 @@ NUMERICAL = (
     "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.2 (clones), evaluated numerically"
 )
 RANDOMIZED_RESPONSE = (
-    "clones of k-ary randomized response only (docs/accounting.md, Proposition 5), evaluated "
-    "numerically"
+    "clones of k-ary randomized response only (docs/reference/accounting.md, Proposition 5), "
+    "evaluated numerically"
 )
-PRIVUNIT = "clones of PrivUnitG only (docs/accounting.md, Proposition 8), evaluated numerically"
+PRIVUNIT = (
+    "clones of PrivUnitG only (docs/reference/accounting.md, Proposition 8), evaluated numerically"
+)
 CLOSED_FORM = "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.1 (clones), closed form"
 _LITTLE = 0.9  # a central epsilon above this share of the local one is next to no amplification
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arena.methods import Method, Outcome, measure
+from tacit.arena.outcome import Method, Outcome, measure
+from tacit.arena.published_fleet import run_published_fleet
+from tacit.arena.repeated_releases import class_bounds, measure_releases
 from tacit.arena.task import Task
 from tacit.data import Dataset, split_parties
-from tacit.errors import TacitError
+from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Unprotected
 
 if TYPE_CHECKING:
@@ -72,7 +74,10 @@ def _softshape_published(task: Task, data: Dataset) -> Outcome:
         settings=SoftShapeSettings(**dict(task.options)),
         seed=task.seed,
     )
-    details = {"train_seconds": round(time.perf_counter() - start, 3)}
+    details = {
+        "train_seconds": round(time.perf_counter() - start, 3),
+        **class_bounds(data, epsilon=task.epsilon),
+    }
     predicted = np.array(sorted(data.classes))[trained.predict_scores(data.X_test).argmax(axis=1)]
     leakage: dict[str, float] | None = None
     if task.epsilon is not None:
@@ -87,15 +92,18 @@ def _softshape_published(task: Task, data: Dataset) -> Outcome:
 
 
 def _softshape_sound(task: Task, data: Dataset) -> Outcome:
+    """One release of every test series; with the option `draws`, the mean over that many."""
     from tacit.local import DPSoftShapeClassifier
 
+    options = dict(task.options)
+    draws = options.pop("draws", None)
     release: Any = task.method.removeprefix("softshape-")
-    return measure(
-        DPSoftShapeClassifier(
-            epsilon=_budget(task), release=release, random_state=task.seed, **dict(task.options)
-        ),
-        data,
+    classifier = DPSoftShapeClassifier(
+        epsilon=_budget(task), release=release, random_state=task.seed, **options
     )
+    if draws is None:
+        return measure(classifier, data)
+    return measure_releases(classifier, data, draws=check_at_least(draws, 1, name="draws"))
 
 
 def _fedst(task: Task, data: Dataset) -> Outcome:
@@ -173,4 +181,5 @@ FAMILIES: dict[str, Method] = {
     "softshape-shapes": _softshape_sound,
     "fedst": _fedst,
     "timefl": _timefl,
+    "timefl-published": run_published_fleet,
 }

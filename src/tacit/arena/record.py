@@ -1,4 +1,4 @@
-"""Run one task and say everything about it that a reader needs to believe it."""
+"""Run one task and record everything that a reader needs to trust its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit._version import VERSION
-from tacit.arena.methods import Outcome, run_method
+from tacit.arena.methods import run_method
+from tacit.arena.outcome import Outcome
 from tacit.arena.task import Task
 from tacit.errors import TacitError
 
@@ -36,7 +37,7 @@ def run_task(task: Task) -> dict[str, Any]:
 
 
 def failure(task: Task, reason: str, *, seconds: float) -> dict[str, Any]:
-    """The record of a task that has no result: kept, shown, and not run again by itself."""
+    """The record of a task that failed: kept, shown, and not tried again."""
     return {**_head(task, "failed"), "reason": reason, "seconds": round(seconds, 3)}
 
 
@@ -75,22 +76,24 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def commit() -> str:
-    """The commit of the code that runs, with '-dirty' if it differs, 'unknown' outside of git."""
-    here = Path(__file__).parent
-    words = [
-        "git",
-        "-C",
-        str(here),
-        "describe",
-        "--always",
-        "--abbrev=10",
-        "--dirty",
-        "--exclude=*",
-    ]
+    """The commit of the code that runs, with '-dirty' if it differs, 'unknown' outside of git.
+
+    Only the package counts: a file of results that grows does not make the next result unclean.
+    """
+    package = Path(__file__).parents[1]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=10)
+        _git(package, "ls-files", "--error-unmatch", "__init__.py")
+        changed = _git(package, "status", "--porcelain", "--", ".")
+        name = _git(package, "rev-parse", "--short=10", "HEAD")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
+    return f"{name}-dirty" if changed else name
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True, timeout=10
+    )
     return done.stdout.strip()
 
 

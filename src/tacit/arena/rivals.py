@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arena.methods import Outcome, measure
+from tacit.arena.outcome import Outcome, measure
 from tacit.arena.task import Task
 from tacit.arrays import Cube
 from tacit.data import Dataset

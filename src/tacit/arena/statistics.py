@@ -132,3 +132,42 @@ def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
         if len(group) > 1 and not any(set(group) <= set(other) for other in groups):
             groups.append(group)
     return groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """How far a reference lies above another method: mean over data sets, interval, p value."""
+
+    mean: float
+    low: float
+    high: float
+    p_greater: float
+
+
+def paired_gaps(table: Grid, *, reference: str, level: float = 0.95) -> dict[str, Gap]:
+    """Reference minus every other method with a t-interval over data sets.
+
+    `p_greater` is Wilcoxon's one-sided signed-rank test of whether the reference is better.
+    """
+    from scipy.stats import t, wilcoxon
+
+    if reference not in table.methods:
+        raise TacitError(f"{reference!r} is not among the methods: {', '.join(table.methods)}.")
+    n = len(table.data)
+    if n < 2:
+        raise TacitError("an interval over data sets needs at least two of them.")
+    mine = table.accuracy[:, table.methods.index(reference)]
+    found = {}
+    for column, method in enumerate(table.methods):
+        gap = mine - table.accuracy[:, column]
+        if method == reference:
+            continue
+        reach = t.ppf(0.5 + level / 2.0, n - 1) * gap.std(ddof=1) / np.sqrt(n)
+        p_value = wilcoxon(gap, alternative="greater").pvalue if np.any(gap) else 1.0
+        found[method] = Gap(
+            mean=float(gap.mean()),
+            low=float(gap.mean() - reach),
+            high=float(gap.mean() + reach),
+            p_greater=float(p_value),
+        )
+    return found

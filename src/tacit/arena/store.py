@@ -64,6 +64,12 @@ class Store:
         return [task for task in tasks if task.key not in done]
 
 
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """The lines of `folder/results.jsonl` and of every `folder/*/results.jsonl`."""
+    folders = [folder, *sorted(path.parent for path in folder.glob(f"*/{RESULTS}"))]
+    return [record for part in folders for record in Store(part).records()]
+
+
 def _closing(handle: int) -> str:
     """A line break, if the last writer died in the middle of its line."""
     size = os.fstat(handle).st_size

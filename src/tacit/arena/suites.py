@@ -25,7 +25,14 @@ FEDST_SETS = (
     "MiddlePhalanxOutlineAgeGroup", "ProximalPhalanxOutlineAgeGroup",
     "GunPointMaleVersusFemale", "Trace",
 )  # the cheapest with at least four series of every class for each of three owners  # fmt: skip
+WIDE_FEDST_SETS = (
+    *FEDST_SETS, "FreezerSmallTrain", "MiddlePhalanxTW", "DistalPhalanxTW", "ProximalPhalanxTW",
+    "GunPointAgeSpan", "GunPointOldVersusYoung", "PhalangesOutlinesCorrect",
+    "ChlorineConcentration", "FreezerRegularTrain", "TwoPatterns", "Herring", "Ham", "Wafer",
+    "Lightning2", "Strawberry", "OSULeaf", "Earthquakes", "Computers", "Worms", "WormsTwoClass",
+)  # the 36 cheapest by the rule in docs/decisions/2026-11-16-silo-accuracy.md  # fmt: skip
 SECURE_SETS = FEDST_SETS[:5]  # these also run on real processes
+EQUALITY_SETS = ("GunPoint", "ItalyPowerDemand", "SyntheticControl", "Coffee")
 CONTRACT_SETS = ("GunPoint", "SyntheticControl")
 CONTRACTS = (0.5, 1.0, 2.0, 4.0)  # seconds
 FLEET_SETS = ("UCIHAR", "WISDM", "HHAR")
@@ -51,6 +58,13 @@ ABLATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("uniform noise", {"attention_guided": False}),
 )
 FEDST_SCOPES = ("federated", "global", "local", "local-search", "local-transform")
+ABLATION_BUDGET = 0.1
+ABLATION_SEEDS = range(6)  # more than usual: two of the variants lie close together
+RELEASE_DRAWS = 20
+PUBLISHED_BATCH = {"WISDM": 30, "HHAR": 30}  # Table II, for 100 clients; 28 for UCIHAR
+PUBLISHED_CELLS: tuple[tuple[str, float | None], ...] = (
+    ("fedavg", None), ("dptimefl", 8.0), ("dptimefl", 10.0), ("dptimefl", 100.0), ("cdpfl", 8.0),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +170,126 @@ def _fedst(choice: Choice) -> list[Task]:
     ]
 
 
+def _softshape_published(choice: Choice) -> list[Task]:
+    """The paper's method at its five budgets; its ablations, with more seeds, at the smallest."""
+    suite = "softshape-published"
+    full = _grid(
+        suite,
+        choice,
+        data=SOFTSHAPE_SETS,
+        methods=_plain(("softshape-published",)),
+        epsilons=PAPER_BUDGETS,
+        seeds=(0, 1, 2),
+    )
+    ablations = _grid(
+        suite,
+        choice,
+        data=SOFTSHAPE_SETS,
+        methods=[("softshape-published", options) for _, options in ABLATIONS],
+        epsilons=(ABLATION_BUDGET,),
+        seeds=ABLATION_SEEDS,
+    )
+    return list(dict.fromkeys([*full, *ablations]))
+
+
+def _softshape_sound(choice: Choice) -> list[Task]:
+    """The three releases, each accuracy a mean over many draws; three seeds for the label."""
+
+    def part(releases: Sequence[str], seeds: Sequence[int]) -> list[Task]:
+        return _grid(
+            "softshape-sound",
+            choice,
+            data=SOFTSHAPE_SETS,
+            methods=[(f"softshape-{release}", {"draws": RELEASE_DRAWS}) for release in releases],
+            epsilons=TOTAL_BUDGETS,
+            seeds=seeds,
+        )
+
+    return [*part(("label",), (0, 1, 2)), *part(("vector", "shapes"), (0,))]
+
+
+def _fedst_scopes(choice: Choice) -> list[Task]:
+    """FedST against its scopes on the wide choice of sets, by the plaintext twin."""
+    pairs = [*((scope, "f") for scope in FEDST_SCOPES), ("federated", "ig")]
+    return _grid(
+        "fedst-scopes",
+        choice,
+        data=WIDE_FEDST_SETS,
+        methods=[("fedst", {"scope": s, "quality": q, "engine": "twin"}) for s, q in pairs],
+        epsilons=(None,),
+        seeds=(0,),
+    )
+
+
+def _fedst_secure(choice: Choice) -> list[Task]:
+    """Every federated scope with a forest, on real processes and by the twin: equal or not?"""
+    pairs = (("federated", "f"), ("local-search", "f"), ("local-transform", "f"))
+    forests: list[dict[str, Any]] = [
+        {"scope": scope, "quality": quality, "classifier": "forest"}
+        for scope, quality in (*pairs, ("federated", "ig"))
+    ]
+    return _grid(
+        "fedst-secure",
+        choice,
+        data=EQUALITY_SETS,
+        methods=[
+            ("fedst", {**options, "engine": engine})
+            for options, engine in product(forests, ("secure", "twin"))
+        ],
+        epsilons=(None,),
+        seeds=(0,),
+    )
+
+
+def _fleet_published(choice: Choice) -> list[Task]:
+    """DP-TimeFL to the letter beside FedAvg and CDP-FL, all from the same start."""
+    return [
+        task
+        for name, n_clients, (variant, epsilon) in product(
+            choice.data or FLEET_SETS, (100, 1000), PUBLISHED_CELLS
+        )
+        if choice.epsilons is None or epsilon in choice.epsilons
+        for task in _grid(
+            "fleet-published",
+            replace(choice, data=None, epsilons=None),
+            data=(name,),
+            methods=[("timefl-published", _published_options(variant, name, n_clients))],
+            epsilons=(epsilon,),
+            seeds=(0, 1, 2),
+        )
+    ]
+
+
+def _published_options(variant: str, data: str, n_clients: int) -> dict[str, Any]:
+    options: dict[str, Any] = {"variant": variant, "n_clients": n_clients}
+    if n_clients == 100 and data in PUBLISHED_BATCH:
+        options["batch_size"] = PUBLISHED_BATCH[data]
+    return options
+
+
+def _fleet_sound(choice: Choice) -> list[Task]:
+    """Sound fleets at (8, 1e-5) on persons they know and persons they do not."""
+    return [
+        task
+        for n_clients, seeds in ((100, range(8)), (1000, range(3)))
+        for task in _grid(
+            "fleet-sound",
+            choice,
+            data=("UCIHAR",),
+            methods=[
+                (
+                    "timefl",
+                    {"mechanism": mechanism, "n_clients": n_clients, "split": split,
+                     "baselines": True},
+                )
+                for split, mechanism in product(("subject", "iid"), ("distributed", "privunit"))
+            ],
+            epsilons=(8.0,),
+            seeds=seeds,
+        )
+    ]  # fmt: skip
+
+
 def _timefl(choice: Choice) -> list[Task]:
     """The sound fleet at 8, then Table II of the paper (i.i.d. clients, nominal budgets)."""
     published = _grid(
@@ -237,4 +371,10 @@ SUITES: dict[str, Callable[[Choice], list[Task]]] = {
     "fedst": _fedst,
     "timefl": _timefl,
     "frontier": _frontier,
+    "softshape-published": _softshape_published,
+    "softshape-sound": _softshape_sound,
+    "fedst-scopes": _fedst_scopes,
+    "fedst-secure": _fedst_secure,
+    "fleet-published": _fleet_published,
+    "fleet-sound": _fleet_sound,
 }

@@ -1,4 +1,4 @@
-"""`tacit arena`: run a suite, and report on it."""
+"""`tacit arena`: run a suite of tasks, and write the pages about its results."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ import typer
 from tacit.cli.common import JsonFlag, check_new_folder, emit, new_app, progress_bar
 from tacit.errors import TacitError
 
-app = new_app("The comparison: run a suite of tasks, and write the page about it.")
+app = new_app("Compare methods: run a suite of tasks, and write the pages about it.")
 
 
 @app.command("run")
 def run_command(
-    suite: Annotated[str, typer.Argument(help="quick, softshape-table2, fedst, timefl, ...")],
+    suite: Annotated[str, typer.Argument(help="quick, softshape-table2, fedst, fleet-sound, ...")],
     out: Annotated[Path, typer.Option(help="Folder of the results.")],
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an earlier run stopped.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run.")] = False,
     data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
     method: Annotated[list[str] | None, typer.Option(help="Only these methods.")] = None,
     epsilon: Annotated[
-        list[str] | None, typer.Option(help="These budgets; 'none' is without noise.")
+        list[str] | None, typer.Option(help="Only these budgets; 'none' means without noise.")
     ] = None,
-    runs: Annotated[int | None, typer.Option(help="Number of seeds, from 0 on.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Number of seeds, starting at 0.")] = None,
     workers: Annotated[int, typer.Option(help="Processes at once, one thread each.")] = 2,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None,
@@ -33,7 +31,7 @@ def run_command(
 ) -> None:
     """Run every task of a suite that has no result yet.
 
-    Example: `tacit arena run quick --out results/quick`
+    Example: `tacit arena run quick --out quick`
     """
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
@@ -50,9 +48,9 @@ def run_command(
     check_new_folder(out)
     store = Store(out)
     if store.path.exists() and not resume:
-        raise TacitError(f"{store.path} exists; go on with --resume, or choose another folder.")
+        raise TacitError(f"{store.path} exists; continue with --resume, or choose another folder.")
     for name in dict.fromkeys(task.data for task in store.remaining(tasks)):
-        load_dataset(name)  # what cannot be had is said now, not by one failed task after another
+        load_dataset(name)  # a missing data set stops the run now, not one task after another
     with progress_bar(suite) as report:
         tally = run_suite(
             tasks, store, workers=workers, engine=engine, address=address, progress=report
@@ -74,17 +72,52 @@ def _budget(text: str) -> float | None:
 @app.command("report")
 def report_command(
     folder: Annotated[
-        Path, typer.Argument(help="Folder that 'tacit arena run' wrote, or a folder of such ones.")
+        Path, typer.Argument(help="Folder that 'tacit arena run' wrote, or one that holds several.")
     ],
     png: Annotated[
         bool, typer.Option("--png", help="Pictures also as PNG; needs Chrome or Chromium.")
     ] = False,
+    fleet_page: Annotated[
+        Path | None,
+        typer.Option(help="Also draw the fleet suites on this page: rounds, clients, links."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write one self-contained page about the results, and its pictures as SVG files.
 
-    Example: `tacit arena report results/arena`
+    Example: `tacit arena report results/current`
     """
     from tacit.report.arena import write_arena_page
 
-    emit(write_arena_page(folder, png=png), as_json=as_json)
+    made: dict[str, Path] = {**write_arena_page(folder, png=png)}
+    if fleet_page is not None:
+        made["fleet_page"] = _write_fleet_page(folder, fleet_page)
+    emit(made, as_json=as_json)
+
+
+def _write_fleet_page(folder: Path, page: Path) -> Path:
+    from tacit.arena.results.fleet_rows import fleet_rows
+    from tacit.arena.results.tables import Results
+    from tacit.report.fleet import write_benchmark_page
+
+    published, sound = fleet_rows(Results(folder))
+    if not (published or sound):
+        raise TacitError(
+            f"{folder} has no record of fleet-published or fleet-sound; run one of them first."
+        )
+    return write_benchmark_page(page, published=published, sound=sound)
+
+
+@app.command("tables")
+def tables_command(
+    page: Annotated[Path, typer.Argument(help="Markdown page with a place for every table.")],
+    results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results/current"),
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the tables of a page anew from the records, so that no figure is typed by hand.
+
+    Example: `tacit arena tables docs/results.md --results results/current`
+    """
+    from tacit.arena.results.page import fill_page
+
+    emit(fill_page(page, results), as_json=as_json)

@@ -60,7 +60,7 @@ def _read_ts(path: Path, label: str | None) -> MaybeTable:
     except (OSError, ValueError, IndexError, TypeError, KeyError) as error:
         raise TacitError(
             f"{path.name} is not a readable .ts file ({error}); see the header it needs in "
-            "docs/data.md."
+            "docs/reference/data.md."
         ) from error
     cube = as_cube(X, where=path.name)
     return cube, as_labels(y, n_series=len(cube), where=path.name)

@@ -28,7 +28,8 @@ _KERNEL_LENGTH = 9
 _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
-_RIDGE = 0.5  # of a unit variance: how far the public decorrelation goes; see docs/fleet.md
+# Chosen on public data: docs/decisions/2026-11-16-fleet-defaults.md.
+_RIDGE = 0.5  # of a unit variance: how far the public decorrelation goes
 _WEIGHTS = (3.0, 2.0, 0.5, 1.0)  # of statistics, bands, correlations, proportions; as the ridge
 _CHUNK_VALUES = 2**20  # of a block of windows, as they are and unfolded: what a cache holds
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32

@@ -3,7 +3,7 @@
 NumPy and the standard library only, because devices carry this package. Symbol mechanisms work in
 integers and are exact, and so is Laplace noise on vectors; PrivUnitG is continuous and assumes
 idealised real arithmetic.
-Proofs: docs/guarantees.md.
+Proofs: docs/guarantees/guarantees.md.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arena.statistics import label_of, ranked
-from tacit.arena.store import RESULTS, Store
+from tacit.arena.store import read_records
 from tacit.errors import TacitError
 from tacit.guarantee import from_dict
 from tacit.report.arena_families import frontier_blocks, timefl_blocks
@@ -51,12 +51,6 @@ def write_arena_page(folder: Path, *, png: bool = False) -> dict[str, Path]:
         blocks=[*top, *blocks, *_promises(clean or done)],
     )
     return {"report": page, "pictures": pictures}
-
-
-def read_records(folder: Path) -> list[dict[str, Any]]:
-    """The lines of `folder/results.jsonl` and of every `folder/*/results.jsonl`."""
-    folders = [folder, *sorted(path.parent for path in folder.glob(f"*/{RESULTS}"))]
-    return [record for part in folders for record in Store(part).records()]
 
 
 def _sections(records: Sequence[Record]) -> Section:

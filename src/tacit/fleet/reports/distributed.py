@@ -6,8 +6,8 @@ learns the sum and nothing else, so the noise of all clients together protects e
 nearly the accuracy of central differential privacy without a trusted server.
 
 Theorems used:
-- docs/accounting.md, Propositions 6 and 7: n discrete Gaussians of scale sigma >= 1/2 added to
-  integer data are, up to a gap that is charged, a rounded continuous Gaussian of variance
+- docs/reference/accounting.md, Propositions 6 and 7: n discrete Gaussians of scale sigma >= 1/2
+  added to integer data are, up to a gap that is charged, a rounded continuous Gaussian of variance
   n sigma^2 - r^2; rounds compose as Gaussians, with the exact curve of Balle and Wang (2018). The
   mechanism is that of Kairouz, Liu, Steinke, "The Distributed Discrete Gaussian Mechanism for
   Federated Learning with Secure Aggregation" (ICML 2021, arXiv 2102.06387).
@@ -238,7 +238,7 @@ def summed(directions: Floats, plan: FleetPlan, *, source: NoiseSource) -> Integ
     """The simulator's shortcut: the sum of quantised rows plus one discrete Gaussian draw.
 
     The draw has the variance of the clients' shares together; by Proposition 6 of
-    docs/accounting.md their laws differ by a factor of at most 1 + 1e-16 per coordinate.
+    docs/reference/accounting.md their laws differ by a factor of at most 1 + 1e-16 per coordinate.
     """
     settings = settings_of(plan)
     total = quantise(directions, plan, source=source).sum(axis=0)

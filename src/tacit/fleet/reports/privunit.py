@@ -85,9 +85,9 @@ def calibrate(draft: FleetPlan) -> PrivUnitSettings:
 def shuffled_epsilon(received: Sequence[int], *, local_epsilon: float, delta: float) -> float:
     """Epsilon at `delta` of rounds in which these many reports were shuffled.
 
-    Guarantee: clones of PrivUnitG (docs/accounting.md, Proposition 8), composed by privacy loss
-    distributions, or the sum of the local epsilons where that is smaller. Whether `delta` is small
-    enough is decided when a run is planned; what was received is always accounted.
+    Guarantee: clones of PrivUnitG (docs/reference/accounting.md, Proposition 8), composed by
+    privacy loss distributions, or the sum of the local epsilons where that is smaller. Whether
+    `delta` is small enough is decided when a run is planned; what was received is always accounted.
     """
     from tacit.accounting import compose_shuffled
 

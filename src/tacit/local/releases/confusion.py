@@ -7,8 +7,8 @@ no surprise from equal shares. The prior therefore has an unknown strength that 
 counts that equal shares would produce are drawn to equal shares, others are left alone; likewise
 for how well each class is recognised.
 
-It was chosen among 15 rules (see docs/local.md) by accuracy on held-out series of the training
-parts of 29 UCR sets that no benchmark here reports.
+It was chosen among 15 rules (docs/decisions/2026-11-16-label-channel.md) by accuracy on held-out
+series of the training parts of 29 UCR sets that no benchmark here reports.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every owner but P0 adds its own noise to a shared value before anything of it is opened. If one of
 them is honest its noise alone gives the guarantee: given the noise of the others, what they add is
-a shift that does not depend on the data. The proofs are in docs/silo-protocols.md.
+a shift that does not depend on the data. The proofs are in docs/guarantees/silo-protocols.md.
 """
 
 from __future__ import annotations
