@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from silo_parties import federation, plan_of
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import from_dict
+from tacit.silo.party import localhost
 from tacit.silo.party.engine_process import explain_exit
 from tacit.silo.party.frames import FrameSocket, WireError, encode, read_frame
 from tacit.silo.party.localhost import local_addresses
 from tacit.silo.party.mesh import clean
 from tacit.silo.party.party import OwnData, program_path, read_data
-from tacit.silo.party.party import localhost as federations
 from tacit.silo.party.receipts import (
     Receipt,
     read_model,
@@ -35,7 +35,7 @@ from tacit.silo.stored_model import bound_to, is_bound_to
 
 
 def test_addresses_differ_and_stay_ours_until_we_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(federations, "_PORTS", range(19_900, 19_920))
+    monkeypatch.setattr(localhost, "_PORTS", range(19_900, 19_920))
     with local_addresses(3) as first, local_addresses(3) as second:
         drawn = [address for pair in first + second for address in pair]
         assert len(set(drawn)) == 12
@@ -50,7 +50,7 @@ def test_addresses_differ_and_stay_ours_until_we_listen(monkeypatch: pytest.Monk
 
 
 def test_no_address_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(federations, "_PORTS", range(19_920, 19_922))
+    monkeypatch.setattr(localhost, "_PORTS", range(19_920, 19_922))
     with pytest.raises(TacitError, match="no free port"), local_addresses(3):
         pass
 
