@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.silo.secure.session import PeerFault
+from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.shares import frame_of, share_from
 
 

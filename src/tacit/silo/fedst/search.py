@@ -27,7 +27,7 @@ from tacit.silo.fedst.candidates import (
 )
 from tacit.silo.fedst.distances import (
     DISTANCE_BITS,
-    distances_elementwise,
+    DISTANCES,
     own_distances,
     rescale_for,
 )
@@ -41,9 +41,11 @@ from tacit.silo.fedst.quality import (
     ig_quality_basic,
     key_bits,
 )
+from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.fedst.top_k import top_indices
 from tacit.silo.fedst.transform import join_columns, join_rows
+from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, Session, Shared
 
 _GAINS = ("ig", "ig-basic")
@@ -241,13 +243,12 @@ def _batch_distances(
         shape=(batch.count, batch.length),
         limit=setup.encoding.limit,
     )
-    if setup.settings.distance == "dot":
-        narrow = setup.encoding.narrow
-        static = rescale.static
-        remote = session.distances(data.series, data.squares, cut, static=static, narrow=narrow)
+    operands = (data.series, data.squares, cut)
+    if setup.settings.distance == "dot" and setup.encoding.narrow:
+        remote = session.run_kernel(NARROW_DISTANCES, *operands, static=rescale.static)
     else:
-        operands = (data.series, data.squares, cut)
-        remote = session.run(distances_elementwise, *operands, static=rescale.static)
+        route = DISTANCES[setup.settings.distance]
+        remote = session.run(route, *operands, static=rescale.static)
     joined = session.run(join_columns, block, remote)
     session.free(block, cut, remote)
     return joined, mine
@@ -269,7 +270,8 @@ def _batch_gain(
         gain = session.run(ig_quality_basic, *operands, static=static)
     else:
         keys, ours = session.run(gain_keys, *operands, static=static)
-        ordered = session.sorted_low_bits(keys, n_bits=key_bits(setup.n_series))
+        n_bits = {"n_bits": key_bits(setup.n_series)}
+        ordered = session.run_kernel(SORTED_LOW_BITS, keys, static=n_bits)
         gain = session.run(gain_in_order, ordered, ours)
         session.free(keys, ours, ordered)
     session.free(shared)

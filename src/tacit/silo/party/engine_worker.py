@@ -25,7 +25,8 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.silo.party.frames import FrameSocket, Header
 from tacit.silo.plan import Plan, plan_from_dict
-from tacit.silo.secure.session import LocalInputs, PeerFault, Program, ProgramResult
+from tacit.silo.secure.faults import PeerFault
+from tacit.silo.secure.session import LocalInputs, Program, ProgramResult
 
 _PR_SET_PDEATHSIG = 1
 

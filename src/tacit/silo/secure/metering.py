@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tacit.errors import TacitError
-from tacit.silo.secure.session import PeerFault
+from tacit.silo.secure.faults import PeerFault
 
 _LINK_LINE = re.compile(
     r"Link details: total send bytes (\d+), recv bytes (\d+), "

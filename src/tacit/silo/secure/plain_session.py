@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.fedst.distances import distances_dot
 from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.session import (
     JaxFunction,
@@ -31,6 +30,7 @@ from tacit.system.progress import Progress, silent
 
 if TYPE_CHECKING:
     from tacit.silo.plan import Plan
+    from tacit.silo.secure.kernels import Kernel
 
 
 class _Board:
@@ -82,12 +82,6 @@ class _Board:
 
 class _OtherThreadFailed(Exception):
     """Unwinds an owner's thread after another owner's failure, which is the one reported."""
-
-
-def _sorted_low_bits(keys: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.bitwise_and(jnp.sort(keys, axis=1), 1)
 
 
 @lru_cache(maxsize=512)
@@ -170,16 +164,9 @@ class PlainSession:
         outputs.many = many
         return outputs
 
-    def distances(
-        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
-    ) -> Shared:
-        """See `Session.distances`."""
-        found: Shared = self.run(distances_dot, series, squares, shapelets, static=static)
-        return found
-
-    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
-        """See `Session.sorted_low_bits`."""
-        found: Shared = self.run(_sorted_low_bits, keys)
+    def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
+        """See `Session.run_kernel`: always the route in plaintext."""
+        found: Shared = self.run(kernel.plaintext, *shared, static=static)
         return found
 
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:

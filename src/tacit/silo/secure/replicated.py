@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.secure.bit_slices import bits_of, to_slice, to_slices
-from tacit.silo.secure.session import PeerFault
+from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.sorting_network import next_power_of_two
 
 Words = NDArray[Any]  # uint32 or uint64: all arithmetic wraps

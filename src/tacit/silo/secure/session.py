@@ -22,6 +22,7 @@ from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from tacit.silo.plan import Plan
+    from tacit.silo.secure.kernels import Kernel
     from tacit.silo.secure.openings import Opening
 
 Static = Mapping[str, Any]
@@ -29,15 +30,6 @@ JaxFunction = Callable[..., Any]
 
 # A shared integer must leave room for a product with another one and for sums of products.
 LARGEST_INTEGER = 2**62
-
-
-class PeerFault(TacitError):
-    """What the owner `rank` sent cannot be used; `what` ends the sentence that begins with it."""
-
-    def __init__(self, rank: int, what: str) -> None:
-        super().__init__(f"party {rank} {what}.")
-        self.rank = rank
-        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +119,11 @@ class Session(Protocol):
         """
         ...
 
-    def distances(
-        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
-    ) -> Shared:
-        """`tacit.silo.fedst.distances.distances_dot`, by the fastest protocol with its integers.
+    def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
+        """Apply a kernel to shares, by the fastest of its routes that this session has.
 
-        `narrow` promises that no distance before the shift reaches 2^31.
+        `static` holds the public keyword arguments of all its routes.
         """
-        ...
-
-    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
-        """The lowest bits of each row of keys (b, n) from 0 to 2^n_bits - 1, sorted upwards."""
         ...
 
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:

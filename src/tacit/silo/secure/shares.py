@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.replicated import Pair
-from tacit.silo.secure.session import PeerFault
 
 _ADDITIVE = "aby3.AShr<FM64>"
-# The protocols that are no compiled programs of the engine.
-_BY_HAND = (
-    "secure/replicated",
-    "secure/bit_slices",
-    "fedst/secure_distances",
-    "secure/sorting_network",
-    "secure/shares",
-)
-
-
-@cache
-def source_fingerprint() -> str:
-    """SHA-256 of the source of the protocols over replicated shares."""
-    digest = hashlib.sha256()
-    for name in _BY_HAND:
-        digest.update(
-            hashlib.sha256((Path(__file__).parents[1] / f"{name}.py").read_bytes()).digest()
-        )
-    return digest.hexdigest()
 
 
 def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
