@@ -7,14 +7,16 @@ closely, not bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.secure.session import Arrays
 
 if TYPE_CHECKING:
     from jax import Array
@@ -133,3 +135,18 @@ class Logistic:
         scores = self.standard.apply(features) @ self.weights + self.biases
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+    def to_arrays(self) -> Arrays:
+        """The model as arrays for a file."""
+        return {
+            "weights": self.weights,
+            "biases": self.biases,
+            "centre": self.standard.centre,
+            "multiplier": self.standard.multiplier,
+        }
+
+
+def logistic_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Logistic:
+    """Read back `Logistic.to_arrays`."""
+    standard = Standard(centre=arrays["centre"], multiplier=arrays["multiplier"])
+    return Logistic(weights=arrays["weights"], biases=arrays["biases"], standard=standard)

@@ -26,7 +26,6 @@ from tacit.silo.fedst.linear import (
     standardise,
     train_logistic,
 )
-from tacit.silo.fedst.plaintext import alone
 from tacit.silo.fedst.privacy import add_noise, leaf_scale
 from tacit.silo.fedst.search import (
     Own,
@@ -40,8 +39,8 @@ from tacit.silo.fedst.search import (
 )
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.fedst.transform import choice_matrix, select_rows
-from tacit.silo.model import Arrays, forest_arrays, logistic_arrays
-from tacit.silo.secure.session import LocalInputs, ProgramResult, Session, Shared
+from tacit.silo.secure.plain_session import run_alone
+from tacit.silo.secure.session import Arrays, LocalInputs, ProgramResult, Session, Shared
 
 if TYPE_CHECKING:
     from tacit.silo.plan import Plan
@@ -147,7 +146,7 @@ def _own_choice(own: Own, searched: Searched, setup: Setup) -> NDArray[np.intp]:
     # The same candidates as examined together, even if the contract ended the search early.
     local = replace(local, batches=_examined(setup, searched.n_examined))
     local = replace(local, settings=replace(setup.settings, time_contract=None, epsilon=None))
-    return np.asarray(alone(rank).arrays["best"], dtype=np.intp)
+    return np.asarray(run_alone(rank).arrays["best"], dtype=np.intp)
 
 
 def _examined(setup: Setup, n: int) -> Any:
@@ -168,7 +167,7 @@ def _own_classifier(own: Own, features: Integers | None, setup: Setup) -> Arrays
         shared = session.share("features", table, owner=0, shape=table.shape)
         return ProgramResult(arrays=train(session, shared, data.indicators, table, local))
 
-    return dict(alone(fit).arrays)
+    return dict(run_alone(fit).arrays)
 
 
 def train(
@@ -225,7 +224,7 @@ def _train_forest(
     if limits is None or leaves is None:
         return {}
     columns_of_levels = [columns for columns in opened if columns is not None]
-    return forest_arrays(trees.assemble(columns_of_levels, leaves, limits, shape))
+    return trees.assemble(columns_of_levels, leaves, limits, shape).to_arrays()
 
 
 def _private_forest(
@@ -271,7 +270,7 @@ def _private_forest(
     leaves = session.reveal(labels, to=0, what="forest leaf labels (noised)")
     if limits is None or splits is None or leaves is None:
         return {}
-    return forest_arrays(trees.assemble(splits, leaves, limits, shape))
+    return trees.assemble(splits, leaves, limits, shape).to_arrays()
 
 
 def _train_logistic(
@@ -300,4 +299,4 @@ def _train_logistic(
     opened_biases = session.reveal(biases, to=0, what="logistic weights")
     if standard is None or opened is None or opened_biases is None:
         return {}
-    return logistic_arrays(Logistic(weights=opened, biases=opened_biases, standard=standard))
+    return Logistic(weights=opened, biases=opened_biases, standard=standard).to_arrays()

@@ -8,9 +8,9 @@ a program whose control flow depends on private data is caught here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from tacit.silo.secure.session import (
     LocalInputs,
     Program,
     ProgramResult,
+    Session,
     Shared,
     Static,
     check_share,
@@ -235,3 +236,17 @@ def run_plain(
     if board.failure is not None:
         raise board.failure
     return [results[r] for r in range(len(inputs))], sessions
+
+
+def run_alone(
+    program: Callable[[Session], ProgramResult], *, progress: Progress = silent
+) -> ProgramResult:
+    """Run what one owner computes for itself, in plaintext."""
+    nothing = LocalInputs(X=np.empty((0, 1, 0)), y=np.empty(0, dtype=np.intp))
+    results, _ = run_plain(
+        lambda session, _inputs, _plan: program(session),
+        cast("Plan", None),  # a plan is an agreement between owners; here is only one
+        [nothing],
+        progress=progress,
+    )
+    return results[0]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tacit.silo.secure.kernels import Kernel
     from tacit.silo.secure.openings import Opening
 
+Arrays = dict[str, NDArray[Any]]
 Static = Mapping[str, Any]
 JaxFunction = Callable[..., Any]
 
