@@ -55,8 +55,8 @@ def init_command(
     """
     from tacit.silo.fedst.settings import Settings
     from tacit.silo.party.folder import Limits, write_folders
-    from tacit.silo.party.keys import certificate_fingerprint
     from tacit.silo.plan import Terms, default_protocol
+    from tacit.system.certificates import fingerprint
 
     names = tuple(name.strip() for name in parties.split(","))
     terms = Terms(
@@ -77,7 +77,7 @@ def init_command(
     described = {
         name: {
             "config": str(config),
-            "certificate": certificate_fingerprint(config.parent / "party.crt"),
+            "certificate": fingerprint(config.parent / "party.crt"),
             "run": f"tacit silo party {config} --data YOUR_SERIES",
         }
         for name, config in configs.items()
@@ -206,10 +206,10 @@ def show_command(
     Example: tacit silo show federation/north/party.toml
     """
     from tacit.silo.party.folder import load_config
-    from tacit.silo.party.keys import certificate_fingerprint
+    from tacit.system.certificates import fingerprint
 
     settings = load_config(config)
-    certificates = {p.name: certificate_fingerprint(p.certificate) for p in settings.peers}
+    certificates = {p.name: fingerprint(p.certificate) for p in settings.peers}
     result = {
         "party": settings.name,
         "fingerprint": settings.terms.fingerprint,
@@ -229,14 +229,11 @@ def renew_command(
     Hand the printed certificate file to the others: it replaces theirs in peers/.
     Example: tacit silo renew federation/north/party.toml
     """
-    from tacit.silo.party.folder import load_config
-    from tacit.silo.party.keys import make_key_pair, write_public
+    from tacit.silo.party.folder import load_config, renew_keys
 
     settings = load_config(config)
-    fingerprint = make_key_pair(settings.name, key=settings.key, certificate=settings.certificate)
-    own = settings.peers[settings.rank].certificate
-    write_public(own, settings.certificate.read_bytes())
+    renewed = renew_keys(settings)
     emit(
-        {"party": settings.name, "certificate": str(settings.certificate), "sha256": fingerprint},
+        {"party": settings.name, "certificate": str(settings.certificate), "sha256": renewed},
         as_json=as_json,
     )

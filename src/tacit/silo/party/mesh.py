@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from tacit.errors import TacitError
 from tacit.silo.party.folder import PartyConfig, split_address
 from tacit.silo.party.frames import Header, WireError, encode, read_frame
-from tacit.silo.party.keys import certificate_fingerprint, check_private, tls_context
+from tacit.system.certificates import check_private, fingerprint, mutual_tls
 
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.2
@@ -63,7 +63,7 @@ class Mesh:
         self._on_frame = on_frame
         self._hello: Header = {}
         self._peers = [
-            _Peer(rank, peer.name, certificate_fingerprint(peer.certificate))
+            _Peer(rank, peer.name, fingerprint(peer.certificate))
             for rank, peer in enumerate(config.peers)
         ]
         self.others = [p for p in self._peers if p.rank != config.rank]
@@ -132,7 +132,7 @@ class Mesh:
         if not self._config.tls:
             return None
         check_private(self._config.key)
-        return tls_context(
+        return mutual_tls(
             server=server,
             key=self._config.key,
             certificate=self._config.certificate,

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tacit.errors import BundleError
 from tacit.guarantee import MpcGuarantee
-from tacit.silo.party.keys import write_private
 from tacit.silo.plan import Plan, plan_from_dict
 from tacit.silo.secure.openings import Opening, opening_from_dict, summarise
+from tacit.system.files import write_secret
 
 MODEL = "model.safetensors"
 RECEIPT = "receipt.json"
@@ -107,9 +107,9 @@ def receipt_from_dict(plain: Mapping[str, Any]) -> Receipt:
 def write_outcome(folder: Path, receipt: Receipt, model: bytes | None) -> None:
     """Write the receipt and, at the initiator, the model; each whole or not at all."""
     if model is not None:
-        write_private(folder / MODEL, model)
+        write_secret(folder / MODEL, model)
     text = json.dumps(receipt.to_dict(), indent=1, allow_nan=False)
-    write_private(folder / RECEIPT, text.encode())
+    write_secret(folder / RECEIPT, text.encode())
 
 
 def read_receipt(folder: Path) -> Receipt:

@@ -6,16 +6,14 @@ the package; on disk too, so that a second run (or the next party on one machine
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import inspect
 import json
 import os
 import re
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,6 +22,8 @@ from typing import Any
 from tacit.errors import TacitError
 from tacit.silo.plan import canonical, running_versions
 from tacit.silo.secure.session import JaxFunction, Shared, Static
+from tacit.system.files import write_secret
+from tacit.system.locks import locked
 
 # Operations that the engine computes without opening anything. Sorting and top-k are missing on
 # purpose: the engine opens shuffled comparisons for them, and ties leak.
@@ -40,6 +40,7 @@ _NAMES = """
 # Of the custom calls only the one that changes how a share is held; `spu.reveal` is another.
 OBLIVIOUS = frozenset(_NAMES.split()) | {"custom_call @spu.prefer_a"}
 KEEP_DAYS = 30
+COMPILE_SECONDS = 3600.0  # longer than any program takes to compile
 _OPERATION = re.compile(r"\bpphlo\.(custom_call @[\w.]+|[a-z0-9_]+)")
 _TYPES = frozenset({"secret", "version"})
 _SECRET_UPDATE = re.compile(r"pphlo\.dynamic_update_slice[^\n]*: \(([^\n]*)\) ->")
@@ -121,10 +122,6 @@ def compile_function(fn: JaxFunction, shared: Sequence[Shared], static: Static) 
     return Compiled(bytes(executable.code), outputs, many)
 
 
-def _output_names(outputs: Sequence[Any]) -> list[str]:
-    return [f"out{i}" for i in range(len(outputs))]
-
-
 class Compiler:
     """Compiled functions in memory and, with a `folder`, on disk."""
 
@@ -151,7 +148,7 @@ class Compiler:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / f"{key}.json"
         # One party of a machine compiles, the others wait for its result.
-        with _locked(self._folder / f"{key}.lock"):
+        with locked(self._folder / f"{key}.lock", timeout_seconds=COMPILE_SECONDS):
             found = _read(path)
             if found is None:
                 self.compiled += 1
@@ -159,13 +156,6 @@ class Compiler:
                 _write(path, found)
         check_oblivious(found.code.decode(), name=fn.__name__)
         return found
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _prune(folder: Path) -> None:
@@ -196,11 +186,7 @@ def _write(path: Path, compiled: Compiled) -> None:
         "many": compiled.many,
         "sha256": compiled.fingerprint,
     }
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        json.dump(plain, file)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+    write_secret(path, json.dumps(plain).encode())
 
 
 def default_cache() -> Path:
