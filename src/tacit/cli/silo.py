@@ -18,7 +18,7 @@ from tacit.cli.common import (
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
-    from tacit.silo.party.party import OwnData
+    from tacit.silo.party.own_data import OwnData
 
 app = new_app("Owners who classify together without showing their series: one process per owner.")
 
@@ -126,8 +126,9 @@ def party_command(
     from dataclasses import replace
 
     from tacit.silo.party.folder import load_config
+    from tacit.silo.party.model_file import MODEL
     from tacit.silo.party.party import take_part
-    from tacit.silo.party.receipts import MODEL, RECEIPT
+    from tacit.silo.party.receipts import RECEIPT
     from tacit.silo.secure.compiler import default_cache
 
     settings = load_config(config)
@@ -158,7 +159,7 @@ def party_command(
 
 def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
     """The data, or what is wrong with them: the others must hear that this party cannot come."""
-    from tacit.silo.party.party import read_data
+    from tacit.silo.party.own_data import read_data
 
     if path is None:
         raise TacitError("this party has no data; give --data FILE or 'data' in party.toml.")

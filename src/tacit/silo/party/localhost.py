@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.silo.party.folder import Limits, write_folders
 from tacit.silo.party.frames import encode
+from tacit.silo.party.model_file import read_model
 from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT
-from tacit.silo.party.receipts import Receipt, read_model, read_receipt
+from tacit.silo.party.receipts import Receipt, read_receipt
 from tacit.silo.plan import Plan
 from tacit.silo.secure.compiler import default_cache
 from tacit.silo.secure.session import LocalInputs
@@ -135,7 +136,7 @@ class _Running:
             ours, theirs = socket.socketpair()
             with theirs, (config.parent / "stderr.txt").open("wb") as errors:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tacit.silo.party.party", str(config), *options],
+                    [sys.executable, "-m", "tacit.silo.party", str(config), *options],
                     stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=errors,

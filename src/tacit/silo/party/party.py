@@ -1,4 +1,4 @@
-"""One party of a federation: `tacit silo party CONFIG.toml`, or `python -m tacit.silo.party.party`.
+"""One party of a federation, as `tacit silo party` runs it.
 
 The party joins the others over mutual TLS, compares plans, and then lets its engine process run the
 program, carrying its mail. Whatever goes wrong anywhere ends the run at every party within the
@@ -7,28 +7,21 @@ limits of its configuration, with one sentence that names the party at fault, an
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
-import signal
-import sys
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.party.engine_process import EngineProcess
-from tacit.silo.party.folder import PartyConfig, load_config
-from tacit.silo.party.frames import FrameSocket, Header
+from tacit.silo.party.folder import PartyConfig
+from tacit.silo.party.frames import Header
 from tacit.silo.party.mesh import Failure, Mesh
-from tacit.silo.party.receipts import MODEL, RECEIPT, Receipt, receipt_from_dict, write_outcome
+from tacit.silo.party.model_file import MODEL, bound_to, write_model
+from tacit.silo.party.own_data import OwnData
+from tacit.silo.party.programs import program_path
+from tacit.silo.party.receipts import RECEIPT, Receipt, receipt_from_dict, write_receipt
 from tacit.silo.plan import (
     Facts,
     Plan,
@@ -37,11 +30,8 @@ from tacit.silo.plan import (
     first_difference,
     running_versions,
 )
-from tacit.silo.stored_model import bound_to
 from tacit.system.progress import Progress, silent
 
-# The programs that a plan may name, by import path: the one place where they are registered.
-PROGRAMS = {"fedst": "tacit.silo.fedst.program:fedst_program"}
 # How long to wait for the true culprit after one's own engine lost contact.
 SECOND_OPINION_SECONDS = 2.0
 # How long a party with bad data tries to reach the others, to tell them that it cannot take part.
@@ -51,45 +41,11 @@ OWN_FAULT, OTHERS_FAULT = "own fault: ", "fault of another: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnData:
-    """A party's own series (n, channels, T), their labels, and choices that never leave it."""
-
-    X: NDArray[np.float64]
-    labels: NDArray[np.str_]
-    private: Mapping[str, Any] = field(default_factory=dict)
-
-    def facts(self) -> Facts:
-        """What the others are told: counts and shapes."""
-        n, channels, length = self.X.shape
-        return Facts(
-            count=n,
-            series_length=length,
-            n_channels=channels,
-            classes=tuple(sorted(set(self.labels.tolist()))),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A party's end of a finished run; `model` holds the initiator's arrays (safetensors)."""
 
     receipt: Receipt
     model: bytes | None
-
-
-def program_path(name: str, *, agreed: str | None = None) -> str:
-    """The import path of a registered program, or of one that this party's person agreed to.
-
-    A plan is written by somebody else: it cannot make a party import just any code.
-    """
-    if name in PROGRAMS:
-        return PROGRAMS[name]
-    if name != agreed:
-        raise TacitError(
-            f"the plan names the program {name!r}; built in are {sorted(PROGRAMS)}, any other "
-            f"needs this party's consent (--program {name})."
-        )
-    return name
 
 
 class PartyError(TacitError):
@@ -328,68 +284,7 @@ def take_part(
         if earlier.exists():
             earlier.replace(earlier.with_name(f"{name}.previous"))
     outcome = asyncio.run(run())
-    write_outcome(config.out, outcome.receipt, outcome.model)
+    if outcome.model is not None:
+        write_model(config.out, outcome.model)
+    write_receipt(config.out, outcome.receipt)
     return outcome
-
-
-def read_data(path: Path, *, label: str | None = None) -> OwnData:
-    """A party's data file in any of the formats that the package reads."""
-    from tacit.data.formats import read_table
-
-    if not path.is_file():
-        raise TacitError(f"there is no data file {path}; give this party's own series.")
-    X, labels = read_table(path, label=label)
-    return OwnData(X=X, labels=labels)
-
-
-def _data_from_stdin(config: PartyConfig) -> OwnData:
-    """Data from the parent process, which has it in memory: no file with data is written."""
-    import socket
-
-    from safetensors.numpy import load
-
-    frames = FrameSocket(socket.socket(fileno=sys.stdin.fileno()))
-    header, payload = frames.recv()
-    threading.Thread(target=_die_with, args=(frames,), daemon=True).start()
-    arrays = load(payload)
-    classes = np.array(config.terms.classes or (), dtype=np.str_)
-    return OwnData(X=arrays["X"], labels=classes[arrays["y"]], private=header["private"])
-
-
-def _die_with(frames: FrameSocket) -> None:
-    """Whoever started this party and has its data is gone: nobody waits for a result."""
-    with suppress(EOFError, OSError):
-        frames.recv()
-    os._exit(3)
-
-
-def main(arguments: list[str]) -> int:
-    """Run a party for a parent process that reads lines of JSON from standard output."""
-    parser = argparse.ArgumentParser(prog="python -m tacit.silo.party.party")
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--cache", type=Path, default=None)
-    parser.add_argument("--program", default=None)
-    options = parser.parse_args(arguments)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def progress(done: int, total: int, message: str) -> None:
-        print(json.dumps({"done": done, "total": total, "message": message}), flush=True)
-
-    try:
-        config = load_config(options.config)
-        take_part(
-            config,
-            _data_from_stdin(config),
-            progress=progress,
-            cache=options.cache,
-            program=options.program,
-        )
-    except TacitError as error:
-        whose = OWN_FAULT if getattr(error, "own", True) else OTHERS_FAULT
-        sys.stderr.write(f"{whose}{' '.join(str(error).split())}\n")
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
