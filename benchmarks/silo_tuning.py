@@ -22,7 +22,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import enable_x64
 from silo_accuracy import N_PARTIES, chosen_sets
 
 from tacit.arena.record import commit, versions
@@ -34,6 +33,7 @@ from tacit.silo.fedst.linear import standard_from, train_logistic
 from tacit.silo.fedst.quality import class_counts, f_quality
 from tacit.silo.fedst.search import make_setup
 from tacit.silo.fedst.settings import Settings
+from tacit.silo.secure.jax_x64 import enable_x64
 
 SCOPES = ("federated", "global")
 

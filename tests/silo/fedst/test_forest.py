@@ -7,10 +7,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 
 from tacit.errors import TacitError
 from tacit.silo.fedst import forest as trees
+from tacit.silo.secure.jax_x64 import enable_x64
 
 
 def grown(

@@ -9,7 +9,6 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 from scipy import stats
 
 from tacit.errors import TacitError
@@ -18,6 +17,7 @@ from tacit.silo.fedst.privacy import LARGEST_SCALE, add_noise, gain_sensitivity,
 from tacit.silo.fedst.quality import GAIN_BITS, GAIN_ERROR, gain_in_order
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.fedst.top_k import top_indices
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.plain_session import PlainSession, run_plain
 from tacit.silo.secure.session import ProgramResult
 

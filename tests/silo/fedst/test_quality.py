@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.experimental import enable_x64
 from sklearn.feature_selection import f_classif
 
 from tacit.errors import TacitError
@@ -25,6 +24,7 @@ from tacit.silo.fedst.quality import (
     ig_quality_basic,
     key_bits,
 )
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.sorting_network import sorted_low_bits
 
 

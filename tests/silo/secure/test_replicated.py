@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 from scipy import stats
 
 from tacit.errors import TacitError
@@ -18,6 +17,7 @@ from tacit.silo.fedst.distances import distances_dot
 from tacit.silo.fedst.secure_distances import replicated_distances
 from tacit.silo.secure.bit_slices import bits_of, to_slice, to_slices
 from tacit.silo.secure.faults import PeerFault
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.replicated import Pair, Replicated
 
 FALSE_ALARM = 1e-9  # per check

@@ -13,6 +13,7 @@ from tacit.errors import TacitError
 from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan
 from tacit.silo.secure.compiler import Compiler, cache_key, check_oblivious
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.plain_session import run_plain
 from tacit.silo.secure.session import LocalInputs, ProgramResult, Session, Shared, check_share
 
@@ -111,9 +112,7 @@ def test_the_cache_key_depends_on_everything_that_the_code_depends_on() -> None:
 
 
 def test_compiled_code_is_kept_on_disk_and_damage_is_noticed(tmp_path: Path) -> None:
-    import jax
-
-    with jax.experimental.enable_x64():
+    with enable_x64():
         first = Compiler(tmp_path)
         made = first.get(silo_programs.double, HANDLES, {})
         assert first.get(silo_programs.double, HANDLES, {}) is made

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.session import (
     JaxFunction,
@@ -155,8 +156,6 @@ class PlainSession:
         return handles if getattr(outputs, "many", True) else handles[0]
 
     def _compute(self, fn: JaxFunction, shared: Sequence[Shared], static: Static) -> _Outputs:
-        from jax.experimental import enable_x64
-
         arguments = [self._value(s) for s in shared]
         with enable_x64():
             result = _jitted(fn, tuple(sorted(static)))(*arguments, **static)
