@@ -24,7 +24,7 @@ from tacit._version import VERSION
 from tacit.arena.record import commit, versions
 from tacit.data import Dataset, load_dataset, split_parties
 from tacit.data.load import known_names
-from tacit.silo.fedst.plaintext import fit_alone, pool
+from tacit.silo.fedst.plaintext import fit_alone, fit_pooled
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.model import trained_model
 from tacit.silo.secure.session import LocalInputs, ProgramResult
@@ -94,7 +94,7 @@ def fit(
         for p in range(N_PARTIES)
     ]
     if not secure:
-        result = pool(settings, inputs, n_classes=len(data.classes))
+        result = fit_pooled(settings, inputs, n_classes=len(data.classes))
         return result, inputs[0].X, "plaintext twin"
     return _secure(settings, data, inputs), inputs[0].X, "SPU, ABY3, 3 processes"
 

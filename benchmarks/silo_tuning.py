@@ -31,7 +31,7 @@ from tacit.silo.fedst.candidates import draw_candidates, encode
 from tacit.silo.fedst.distances import own_distances, rescale_for
 from tacit.silo.fedst.linear import standard_from, train_logistic
 from tacit.silo.fedst.quality import class_counts, f_quality
-from tacit.silo.fedst.search import make_setup
+from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.secure.jax_x64 import enable_x64
 
@@ -81,17 +81,17 @@ def _searched(
     *,
     seed: int,
 ) -> Fold:
-    setup = make_setup(
+    public = public_parameters(
         Settings(seed=seed),
         counts=(len(rows),),
         n_classes=n_classes,
         series_length=X.shape[1],
         n_sources=n_own,
     )
-    encoded = encode(X[np.concatenate([rows, left_out])], setup.encoding)
-    drawn = draw_candidates(encoded[:n_own], setup.batches, rng=np.random.default_rng(seed))
+    encoded = encode(X[np.concatenate([rows, left_out])], public.encoding)
+    drawn = draw_candidates(encoded[:n_own], public.batches, rng=np.random.default_rng(seed))
     found = [
-        own_distances(encoded, c.windows, rescale_for(c.windows.shape[1], setup.encoding))
+        own_distances(encoded, c.windows, rescale_for(c.windows.shape[1], public.encoding))
         for c in drawn
     ]
     features = np.concatenate(found)

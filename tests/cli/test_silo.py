@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from command import assert_refused, tacit
-from tacit.cli.silo import place
+from tacit.cli.silo import assign_addresses
 from tacit.data import load_dataset, split_parties
 from tacit.errors import TacitError
-from tacit.silo.party.folder import load_config
+from tacit.silo.party.folder import read_folder
 from tacit.silo.party.localhost import local_addresses
 
 Capture = pytest.CaptureFixture[str]
@@ -27,7 +27,7 @@ def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path
     )  # fmt: skip
     assert done.code == 0
     assert set(done.json["parties"]) == {"north", "south", "west"}
-    loaded = [load_config(Path(p["config"])) for p in done.json["parties"].values()]
+    loaded = [read_folder(Path(p["config"])) for p in done.json["parties"].values()]
     assert {c.terms.fingerprint for c in loaded} == {done.json["fingerprint"]}
     assert [p.control for p in loaded[0].peers] == [f"{h}.example:9100" for h in "nsw"]
     assert loaded[0].terms.params["n_candidates"] == 40
@@ -36,7 +36,7 @@ def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path
 
 def test_two_organisations_get_the_protocol_for_two(capsys: Capture, tmp_path: Path) -> None:
     done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b", "--json")
-    config = load_config(Path(done.json["parties"]["b"]["config"]))
+    config = read_folder(Path(done.json["parties"]["b"]["config"]))
     assert config.terms.protocol == "CHEETAH"
 
 
@@ -84,14 +84,14 @@ def test_a_party_without_configuration_or_data_is_refused(capsys: Capture, tmp_p
 
 
 def test_ports_go_up_only_where_hosts_repeat() -> None:
-    assert place("h", n_parties=2, port=10) == [("h:10", "h:11"), ("h:12", "h:13")]
-    assert place("h,g,h", n_parties=3, port=10) == [
+    assert assign_addresses("h", n_parties=2, port=10) == [("h:10", "h:11"), ("h:12", "h:13")]
+    assert assign_addresses("h,g,h", n_parties=3, port=10) == [
         ("h:10", "h:11"),
         ("g:10", "g:11"),
         ("h:12", "h:13"),
     ]
     with pytest.raises(TacitError, match="--port"):
-        place("h", n_parties=2, port=0)
+        assign_addresses("h", n_parties=2, port=0)
 
 
 @pytest.mark.slow

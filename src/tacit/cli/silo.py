@@ -72,7 +72,7 @@ def init_command(
         ).to_params(),
     )
     limits = Limits(join_seconds=join_seconds, silence_seconds=silence_seconds)
-    addresses = place(hosts, n_parties=len(names), port=port)
+    addresses = assign_addresses(hosts, n_parties=len(names), port=port)
     configs = write_folders(folder, terms, addresses=addresses, limits=limits)
     described = {
         name: {
@@ -85,7 +85,7 @@ def init_command(
     emit({"fingerprint": terms.fingerprint, "parties": described}, as_json=as_json)
 
 
-def place(hosts: str, *, n_parties: int, port: int) -> list[tuple[str, str]]:
+def assign_addresses(hosts: str, *, n_parties: int, port: int) -> list[tuple[str, str]]:
     """The control and engine address of every party; ports go up where hosts repeat."""
     listed = [host.strip() for host in hosts.split(",")]
     if len(listed) == 1:
@@ -125,20 +125,20 @@ def party_command(
     """
     from dataclasses import replace
 
-    from tacit.silo.party.folder import load_config
+    from tacit.silo.party.folder import read_folder
     from tacit.silo.party.model_file import MODEL
-    from tacit.silo.party.party import take_part
+    from tacit.silo.party.party import run_party
     from tacit.silo.party.receipts import RECEIPT
     from tacit.silo.secure.compiler import default_cache
 
-    settings = load_config(config)
+    party = read_folder(config)
     if out is not None:
-        settings = replace(settings, out=out.resolve())
-    check_new_folder(settings.out)
-    with progress_bar(f"party {settings.name}") as progress:
-        outcome = take_part(
-            settings,
-            _own_data(data or settings.data, label),
+        party = replace(party, out=out.resolve())
+    check_new_folder(party.out)
+    with progress_bar(f"party {party.name}") as progress:
+        outcome = run_party(
+            party,
+            _own_data(data or party.data, label),
             progress=progress,
             cache=default_cache(),
             program=program,
@@ -146,8 +146,8 @@ def party_command(
     receipt = outcome.receipt
     result: dict[str, Any] = {
         "party": receipt.party,
-        "receipt": str(settings.out / RECEIPT),
-        "model": str(settings.out / MODEL) if outcome.model is not None else None,
+        "receipt": str(party.out / RECEIPT),
+        "model": str(party.out / MODEL) if outcome.model is not None else None,
         "fingerprint": receipt.plan.fingerprint,
         "guarantee": receipt.guarantee.to_dict(),
         "bytes_sent": receipt.bytes_sent,
@@ -206,15 +206,15 @@ def show_command(
 
     Example: tacit silo show federation/north/party.toml
     """
-    from tacit.silo.party.folder import load_config
+    from tacit.silo.party.folder import read_folder
     from tacit.system.certificates import fingerprint
 
-    settings = load_config(config)
-    certificates = {p.name: fingerprint(p.certificate) for p in settings.peers}
+    party = read_folder(config)
+    certificates = {p.name: fingerprint(p.certificate) for p in party.peers}
     result = {
-        "party": settings.name,
-        "fingerprint": settings.terms.fingerprint,
-        "plan": settings.terms.to_dict(),
+        "party": party.name,
+        "fingerprint": party.terms.fingerprint,
+        "plan": party.terms.to_dict(),
         "certificates": certificates,
     }
     emit(result, as_json=as_json)
@@ -230,11 +230,11 @@ def renew_command(
     Hand the printed certificate file to the others: it replaces theirs in peers/.
     Example: tacit silo renew federation/north/party.toml
     """
-    from tacit.silo.party.folder import load_config, renew_keys
+    from tacit.silo.party.folder import read_folder, renew_keys
 
-    settings = load_config(config)
-    renewed = renew_keys(settings)
+    party = read_folder(config)
+    renewed = renew_keys(party)
     emit(
-        {"party": settings.name, "certificate": str(settings.certificate), "sha256": renewed},
+        {"party": party.name, "certificate": str(party.certificate), "sha256": renewed},
         as_json=as_json,
     )

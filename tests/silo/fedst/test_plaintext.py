@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.silo.fedst.plaintext import pool
+from tacit.silo.fedst.plaintext import fit_pooled
 from tacit.silo.fedst.program import fedst_program
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.party.localhost import run_federation
@@ -59,7 +59,7 @@ def test_pooled_plaintext_equals_the_twin_bit_for_bit(scope: str) -> None:
     inputs = owners(9, 7, 8)
     plan = plan_for(inputs, scope=scope)
     twin, _ = run_plain(fedst_program, plan, inputs)
-    pooled = pool(settings_from(plan.params), inputs, n_classes=3)
+    pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
     assert_equal_models(pooled.arrays, twin[0].arrays)
 
 
@@ -68,7 +68,7 @@ def test_secure_model_equals_plaintext_bit_for_bit(counts: tuple[int, ...], tmp_
     inputs = owners(*counts)
     plan = plan_for(inputs)
     secure = run_federation(plan, inputs, cache=tmp_path)
-    pooled = pool(settings_from(plan.params), inputs, n_classes=3)
+    pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
     assert_equal_models(pooled.arrays, secure.arrays)
     assert secure.receipts[0].guarantee.opened == (
         "shapelet indices -> P0",
@@ -82,7 +82,7 @@ def test_secure_gain_and_logistic_agree_with_plaintext(tmp_path: Path) -> None:
     inputs = owners(9, 7, 8)
     plan = plan_for(inputs, quality="ig", classifier="logistic", n_steps=60)
     secure = run_federation(plan, inputs, cache=tmp_path)
-    pooled = pool(settings_from(plan.params), inputs, n_classes=3)
+    pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
     for name in ("series", "start", "length"):
         np.testing.assert_array_equal(pooled.arrays[name], secure.arrays[name])
     np.testing.assert_allclose(secure.arrays["weights"], pooled.arrays["weights"], atol=0.02)

@@ -32,7 +32,7 @@ from silo_parties import (
     own_series,
     processes_with,
 )
-from tacit.silo.party.folder import load_config, split_address, write_folders
+from tacit.silo.party.folder import read_folder, split_address, write_folders
 from tacit.silo.plan import Terms
 from tacit.system.certificates import self_signed
 
@@ -77,7 +77,7 @@ def _assert_strangers_stay_out(f: Federation, tmp_path: Path) -> None:
     """While the parties work, nobody without one of their certificates gets a word in."""
     stranger = self_signed("x", both_sides=True)
     stranger.write(key=tmp_path / "x.key", certificate=tmp_path / "x.crt")
-    peer = load_config(f.configs["a"]).peers[0]
+    peer = read_folder(f.configs["a"]).peers[0]
     for address in (peer.control, peer.engine):
         assert _is_shut(address, None)
         assert _is_shut(address, (tmp_path / "x.crt", tmp_path / "x.key"))

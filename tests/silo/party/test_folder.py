@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import TacitError
-from tacit.silo.party.folder import Limits, load_config, split_address, write_folders
+from tacit.silo.party.folder import Limits, read_folder, split_address, write_folders
 from tacit.silo.plan import Terms
 from tacit.system.certificates import check_private, fingerprint, mutual_tls, self_signed
 
@@ -29,7 +29,7 @@ def configs(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_a_folder_reads_back_as_it_was_agreed(configs: dict[str, Path]) -> None:
-    config = load_config(configs["south"])
+    config = read_folder(configs["south"])
     assert config.terms == TERMS
     assert config.rank == 1
     assert [(p.control, p.engine) for p in config.peers] == ADDRESSES
@@ -44,10 +44,10 @@ def test_the_file_says_where_data_go_and_that_the_plan_is_common(configs: dict[s
 
 def test_data_named_in_the_file_lie_beside_it(configs: dict[str, Path]) -> None:
     path = configs["south"]
-    assert load_config(path).data is None
+    assert read_folder(path).data is None
     named = '\ndata = "mine.npz"\n\n[limits]\n'
     path.write_text(path.read_text().replace("\n[limits]\n", named))
-    assert load_config(path).data == path.parent.resolve() / "mine.npz"
+    assert read_folder(path).data == path.parent.resolve() / "mine.npz"
 
 
 def test_no_folder_holds_the_key_of_another_party(configs: dict[str, Path]) -> None:
@@ -72,7 +72,7 @@ def test_a_plan_edited_by_one_party_is_noticed(configs: dict[str, Path]) -> None
     path = configs["west"]
     path.write_text(path.read_text().replace("k = 3", "k = 4"))
     with pytest.raises(TacitError, match="fingerprint"):
-        load_config(path)
+        read_folder(path)
 
 
 def test_an_existing_federation_is_not_overwritten(configs: dict[str, Path]) -> None:
@@ -102,7 +102,7 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> str:
 
 
 def _context(folder: Path, *, server: bool) -> ssl.SSLContext:
-    config = load_config(folder / "party.toml")
+    config = read_folder(folder / "party.toml")
     return mutual_tls(
         server=server,
         key=config.key,
@@ -162,7 +162,7 @@ def test_a_federation_without_tls_stays_on_this_machine(
     away = [peer, *ADDRESSES[1:]]
     configs = write_folders(tmp_path / "f", TERMS, addresses=away, limits=Limits(), tls=False)
     with pytest.raises(TacitError, match=r"127\.0\.0\.1 only"):
-        load_config(configs["north"])
+        read_folder(configs["north"])
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_broken_configurations_are_refused(
     assert old in text
     path.write_text(text.replace(old, new))
     with pytest.raises(TacitError, match=words):
-        load_config(path)
+        read_folder(path)
 
 
 def test_a_certificate_that_the_others_do_not_have_is_noticed_at_home(
@@ -192,4 +192,4 @@ def test_a_certificate_that_the_others_do_not_have_is_noticed_at_home(
     new = self_signed("south", both_sides=True)
     new.write(key=home / "party.key", certificate=home / "party.crt")
     with pytest.raises(TacitError, match="in both places"):
-        load_config(configs["south"])
+        read_folder(configs["south"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.silo.party.frames import FrameSocket, WireError, encode, read_frame
+from tacit.silo.party.frames import FrameError, FrameSocket, encode, read_frame
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text()), st.binary(max_size=2000))
@@ -37,7 +37,7 @@ def test_what_is_no_frame_is_refused(raw: bytes) -> None:
     with left, right:
         left.sendall(raw)
         left.close()
-        with pytest.raises(WireError):
+        with pytest.raises(FrameError):
             FrameSocket(right).recv()
 
     async def read() -> None:
@@ -46,7 +46,7 @@ def test_what_is_no_frame_is_refused(raw: bytes) -> None:
         reader.feed_eof()
         await read_frame(reader)
 
-    with pytest.raises(WireError):
+    with pytest.raises(FrameError):
         asyncio.run(read())
 
 

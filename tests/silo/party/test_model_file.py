@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import BundleError
-from tacit.silo.party.model_file import bound_to, is_bound_to, read_model, write_model
+from tacit.silo.party.model_file import bind_to_series, is_bound_to, read_model, write_model
 
 
 def test_a_model_knows_its_series_by_a_salted_hash(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_a_model_knows_its_series_by_a_salted_hash(tmp_path: Path) -> None:
 
     X = np.random.default_rng(0).normal(size=(3, 1, 5))
     model = save({"series": np.arange(4)})
-    first, second = bound_to(model, X), bound_to(model, X)
+    first, second = bind_to_series(model, X), bind_to_series(model, X)
     assert first != second  # nobody can compare two runs, or look a hash up
     write_model(tmp_path, first)
     assert read_model(tmp_path)["series"].tolist() == [0, 1, 2, 3]

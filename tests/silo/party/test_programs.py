@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.errors import TacitError
-from tacit.silo.party.programs import PROGRAMS, find_program, program_path
+from tacit.silo.party.programs import PROGRAMS, load_program, program_path
 
 
 def test_a_plan_cannot_make_a_party_import_code() -> None:
@@ -19,10 +19,10 @@ def test_a_plan_cannot_make_a_party_import_code() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_registered_program_exists(name: str) -> None:
-    assert callable(find_program(program_path(name)))
+    assert callable(load_program(program_path(name)))
 
 
 def test_programs_of_tests_exist_where_plans_name_them() -> None:
-    assert callable(find_program("silo_programs:distances_program"))
+    assert callable(load_program("silo_programs:distances_program"))
     with pytest.raises(AttributeError):
-        find_program("silo_programs:no_such_program")
+        load_program("silo_programs:no_such_program")

@@ -133,7 +133,7 @@ def below_thresholds(features: Array, thresholds: Array) -> Array:
     return (features[:, None, :] <= thresholds[:, :, None]).astype(features.dtype)
 
 
-def plant(indicators: Array, *, shape: ShapeKey) -> Array:
+def root_nodes(indicators: Array, *, shape: ShapeKey) -> Array:
     """Class weights of the rows at each tree's root, (trees, 1, C, M); no communication."""
     of = shape_of(shape)
     weights = row_weights(

@@ -1,6 +1,6 @@
 """The same computation for one owner who holds everything: the comparison scopes and the oracle.
 
-Nothing is protected here. `pool` gives, bit for bit, the model that a federation of the same
+Nothing is protected here. `fit_pooled` gives, bit for bit, the model that a federation of the same
 owners would give (forest; the logistic weights agree to the engine's precision), because P0's
 rows come first and candidates, thresholds and centres come from them alone.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.silo.fedst.program import run_stages
-from tacit.silo.fedst.search import make_setup
+from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.secure.plain_session import run_alone
 from tacit.silo.secure.session import LocalInputs, ProgramResult
@@ -29,7 +29,7 @@ def fit_alone(
 ) -> ProgramResult:
     """Search, transform and classifier of one owner; the first `n_anchor` rows act as P0's."""
     kept = len(inputs.X) if n_anchor is None else n_anchor
-    setup = make_setup(
+    public = public_parameters(
         settings,
         counts=(len(inputs.X),),
         n_classes=n_classes,
@@ -38,10 +38,10 @@ def fit_alone(
     )
     private = {**inputs.private, "n_anchor": kept}
     whole = LocalInputs(X=inputs.X, y=inputs.y, private=private)
-    return run_alone(lambda session: run_stages(session, whole, setup), progress=progress)
+    return run_alone(lambda session: run_stages(session, whole, public), progress=progress)
 
 
-def pool(
+def fit_pooled(
     settings: Settings,
     inputs: Sequence[LocalInputs],
     *,

@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.silo.party.folder import PartyConfig, load_config
+from tacit.silo.party.folder import PartyFolder, read_folder
 from tacit.silo.party.frames import FrameSocket
 from tacit.silo.party.own_data import OwnData
-from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT, take_part
+from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT, run_party
 
 
-def _data_from_stdin(config: PartyConfig) -> OwnData:
+def _data_from_stdin(folder: PartyFolder) -> OwnData:
     """Data from the parent process, which has it in memory: no file with data is written."""
     from safetensors.numpy import load
 
@@ -33,7 +33,7 @@ def _data_from_stdin(config: PartyConfig) -> OwnData:
     header, payload = frames.recv()
     threading.Thread(target=_die_with, args=(frames,), daemon=True).start()
     arrays = load(payload)
-    classes = np.array(config.terms.classes or (), dtype=np.str_)
+    classes = np.array(folder.terms.classes or (), dtype=np.str_)
     return OwnData(X=arrays["X"], labels=classes[arrays["y"]], private=header["private"])
 
 
@@ -57,10 +57,10 @@ def main(arguments: list[str]) -> int:
         print(json.dumps({"done": done, "total": total, "message": message}), flush=True)
 
     try:
-        config = load_config(options.config)
-        take_part(
-            config,
-            _data_from_stdin(config),
+        folder = read_folder(options.config)
+        run_party(
+            folder,
+            _data_from_stdin(folder),
             progress=progress,
             cache=options.cache,
             program=options.program,

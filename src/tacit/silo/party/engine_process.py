@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tacit.silo.party.frames import Header, WireError, encode, read_frame
+from tacit.silo.party.frames import FrameError, Header, encode, read_frame
 
 OnEngineFrame = Callable[[Header, bytes], None]
 OnEngineEnd = Callable[[str, bool], None]
@@ -79,7 +79,7 @@ class EngineProcess:
             self._writer.write(encode(header, payload))
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        with suppress(asyncio.IncompleteReadError, OSError, WireError):
+        with suppress(asyncio.IncompleteReadError, OSError, FrameError):
             while True:
                 header, payload = await read_frame(reader)
                 self._on_frame(header, payload)

@@ -21,8 +21,8 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.silo.party.frames import FrameSocket, Header
-from tacit.silo.party.mailbox import WorkerMailbox
-from tacit.silo.party.programs import find_program
+from tacit.silo.party.mailbox import EngineMailbox
+from tacit.silo.party.programs import load_program
 from tacit.silo.plan import Plan, plan_from_dict
 from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.session import LocalInputs, ProgramResult
@@ -35,7 +35,7 @@ def main(descriptor: int) -> None:
     _die_with_parent()
     frames = FrameSocket(socket.socket(fileno=descriptor))
     _warm_up()
-    box = WorkerMailbox(frames)
+    box = EngineMailbox(frames)
     order, payload = box.orders.get()
     try:
         report, arrays = run_order(order, payload, box)
@@ -71,7 +71,7 @@ def _first_line(error: BaseException) -> str:
     return next((line[:200] for line in lines if line), type(error).__name__)
 
 
-def run_order(order: Header, payload: bytes, box: WorkerMailbox) -> tuple[Header, bytes]:
+def run_order(order: Header, payload: bytes, box: EngineMailbox) -> tuple[Header, bytes]:
     """Build the session of the order, run its program, and describe what happened."""
     from safetensors.numpy import load, save
 
@@ -85,7 +85,7 @@ def run_order(order: Header, payload: bytes, box: WorkerMailbox) -> tuple[Header
     box.names, box.timeout = plan.parties, None if waits else float(order["engine_seconds"])
     data = load(payload)
     inputs = LocalInputs(X=data["X"], y=data["y"].astype(np.intp), private=order["private"])
-    program = find_program(order["program"])
+    program = load_program(order["program"])
     with tempfile.TemporaryDirectory(prefix="tacit-engine-") as scratch:
         log = Path(scratch) / "spu.log"
         link = _open_link(order, plan, rank, log)

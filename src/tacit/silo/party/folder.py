@@ -50,7 +50,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartyConfig:
+class PartyFolder:
     """Everything that one party needs in order to take part, except its data."""
 
     name: str
@@ -131,27 +131,27 @@ def _values(
     }
 
 
-def renew_keys(config: PartyConfig) -> str:
+def renew_keys(folder: PartyFolder) -> str:
     """Replace this party's key and certificate; the fingerprint of the new one.
 
     The others must be given the new certificate before the next run.
     """
-    pair = self_signed(config.name, both_sides=True)
-    pair.write(key=config.key, certificate=config.certificate)
-    write_atomic(config.peers[config.rank].certificate, pair.certificate)
-    return fingerprint(config.certificate)
+    pair = self_signed(folder.name, both_sides=True)
+    pair.write(key=folder.key, certificate=folder.certificate)
+    write_atomic(folder.peers[folder.rank].certificate, pair.certificate)
+    return fingerprint(folder.certificate)
 
 
-def load_config(path: Path) -> PartyConfig:
+def read_folder(path: Path) -> PartyFolder:
     """Read `party.toml`, check it, and join the trusted certificates into one file."""
     plain = read_toml(path)
     try:
-        return _config(plain, path.resolve().parent)
+        return _folder_of(plain, path.resolve().parent)
     except (KeyError, TypeError) as error:
         raise TacitError(f"the configuration {path} lacks or misuses {error}.") from error
 
 
-def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
+def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
     terms = _terms(dict(plain["plan"]))
     peers = tuple(
         Peer(
@@ -179,7 +179,7 @@ def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
     hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}
     if not tls and hosts != {"127.0.0.1"}:
         raise TacitError("tls = false is for measurements on 127.0.0.1 only.")
-    return PartyConfig(
+    return PartyFolder(
         name=plain["name"],
         terms=terms,
         peers=peers,

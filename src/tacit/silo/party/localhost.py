@@ -87,7 +87,7 @@ def run_federation(
         )
         # The caller wrote the plan, so the caller agrees to its program.
         options = ["--cache", str(cache or default_cache()), "--program", plan.program]
-        _Running(configs, options, progress=progress or silent).finish(inputs)
+        _PartyProcesses(configs, options, progress=progress or silent).finish(inputs)
         outs = [config.parent / "out" for config in configs.values()]
         return FederationResult(
             arrays=read_model(outs[0]),
@@ -123,7 +123,7 @@ def _hold_port(held: ExitStack) -> int:
     raise TacitError("found no free port on 127.0.0.1.")
 
 
-class _Running:
+class _PartyProcesses:
     """The party processes of one run; none of them outlives `finish`."""
 
     def __init__(

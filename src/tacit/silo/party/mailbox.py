@@ -11,7 +11,7 @@ from tacit.errors import TacitError
 from tacit.silo.party.frames import FrameSocket, Header
 
 
-class WorkerMailbox:
+class EngineMailbox:
     """The engine's `Mailbox`: the party carries the frames to and from the other parties."""
 
     def __init__(self, frames: FrameSocket) -> None:

@@ -20,7 +20,7 @@ _SALT_BYTES = 16
 _NAME = "own_series"
 
 
-def bound_to(model: bytes, X: Floats) -> bytes:
+def bind_to_series(model: bytes, X: Floats) -> bytes:
     """The model (safetensors) with a salted hash of the series that its places point into.
 
     It stands in the model, which stays with the initiator, and not in the receipt: whoever sees a

@@ -25,7 +25,7 @@ def program_path(name: str, *, agreed: str | None = None) -> str:
     return name
 
 
-def find_program(path: str) -> Program:
+def load_program(path: str) -> Program:
     """Import `module:function`."""
     module, _, name = path.partition(":")
     program: Program = getattr(importlib.import_module(module), name)

@@ -17,7 +17,7 @@ _LINK_LINE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class StepTraffic:
     """What one step put on the wire at this owner: bytes and messages, both ways."""
 
     step: str
@@ -39,10 +39,10 @@ class Mailbox(Protocol):
         ...
 
 
-class Meter:
+class StepMeter:
     """Counts the mail of one step, and appends it to the traffic of the session at the end."""
 
-    def __init__(self, mailbox: Mailbox, traffic: list[Traffic], step: str) -> None:
+    def __init__(self, mailbox: Mailbox, traffic: list[StepTraffic], step: str) -> None:
         self._mailbox = mailbox
         self._traffic = traffic
         self._step = step
@@ -69,12 +69,12 @@ class Meter:
         self._receives += 1
         return header, payload
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> StepMeter:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._traffic.append(
-            Traffic(
+            StepTraffic(
                 step=self._step,
                 bytes_sent=self._sent,
                 bytes_received=self._received,
@@ -91,7 +91,7 @@ class EngineLog:
         self._path = path
         self._read = 0
 
-    def traffic_of(self, step: str) -> Traffic:
+    def traffic_of(self, step: str) -> StepTraffic:
         """What the last run put on the wire."""
         with self._path.open() as file:
             file.seek(self._read)
@@ -100,13 +100,13 @@ class EngineLog:
         counts = [tuple(map(int, found)) for found in _LINK_LINE.findall(new)]
         if len(counts) != 1:
             raise TacitError(f"the engine's log has {len(counts)} traffic lines for '{step}'.")
-        return traffic_from(step, counts[0])
+        return step_traffic(step, counts[0])
 
 
-def traffic_from(step: str, counts: tuple[int, ...]) -> Traffic:
+def step_traffic(step: str, counts: tuple[int, ...]) -> StepTraffic:
     """From bytes sent and received, messages sent and received."""
     sent, received, sends, receives = counts
-    return Traffic(
+    return StepTraffic(
         step=step,
         bytes_sent=sent,
         bytes_received=received,

@@ -1,7 +1,7 @@
 """The plaintext twin of the secure engine: the same program, all owners in one process.
 
 Nothing is protected here: it is the oracle in tests and the tool for writing programs. Every owner
-runs in a thread of its own, values lie on a common board, and the calls of all owners are compared:
+runs in a thread of its own, values lie in common memory, and the calls of all owners are compared:
 a program whose control flow depends on private data is caught here.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tacit.silo.secure.kernels import Kernel
 
 
-class _Board:
+class _CommonMemory:
     """Where the owners' threads meet: values by call number, and the first failure."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class PlainSession:
     """`Session` in plaintext for one owner's thread; see `run_plain`."""
 
     def __init__(
-        self, rank: int, n_parties: int, board: _Board, *, progress: Progress = silent
+        self, rank: int, n_parties: int, memory: _CommonMemory, *, progress: Progress = silent
     ) -> None:
         self.rank = rank
         self.n_parties = n_parties
@@ -105,19 +105,19 @@ class PlainSession:
         self.bytes_sent = 0
         self.rounds = 0
         self.compile_seconds = 0.0
-        self._board = board
+        self._memory = memory
         self._progress = progress
         self._calls = 0
-        self._where: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, tuple[int, int]] = {}
 
     def _next(self, *call: Any) -> int:
         self._calls += 1
-        self._board.check_same(self._calls, call)
+        self._memory.check_same(self._calls, call)
         return self._calls
 
     def _value(self, shared: Shared) -> Any:
-        number, index = self._where[shared.name]
-        return self._board.get(number)[index]
+        number, index = self._places[shared.name]
+        return self._memory.get(number)[index]
 
     def share(
         self,
@@ -134,9 +134,9 @@ class PlainSession:
         mine = owner == self.rank
         array = check_share(name, value, mine=mine, shape=shape, dtype=dtype, limit=limit)
         if mine:
-            self._board.put(number, (array,))
+            self._memory.put(number, (array,))
         shared = Shared(f"{name}#{number}", tuple(shape), dtype)
-        self._where[shared.name] = (number, 0)
+        self._places[shared.name] = (number, 0)
         return shared
 
     def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
@@ -145,14 +145,14 @@ class PlainSession:
         signature = (fn.__module__, fn.__qualname__, *((s.shape, s.dtype) for s in shared))
         number = self._next("run", signature, tuple(sorted(static.items())))
         if self.rank == 0:
-            self._board.put(number, self._compute(fn, shared, static))
-        outputs = self._board.get(number)
+            self._memory.put(number, self._compute(fn, shared, static))
+        outputs = self._memory.get(number)
         handles = tuple(
             Shared(f"{fn.__name__}#{number}.{i}", tuple(o.shape), str(o.dtype))
             for i, o in enumerate(outputs)
         )
         for i, handle in enumerate(handles):
-            self._where[handle.name] = (number, i)
+            self._places[handle.name] = (number, i)
         return handles if getattr(outputs, "many", True) else handles[0]
 
     def _compute(self, fn: JaxFunction, shared: Sequence[Shared], static: Static) -> _Outputs:
@@ -179,16 +179,16 @@ class PlainSession:
         """See `Session.announce`."""
         number = self._next("announce", owner, what)
         if self.rank == owner:
-            self._board.put(number, value)
+            self._memory.put(number, value)
         self.opened.append(Opening(what=what, to=-1))
-        return self._board.get(number)
+        return self._memory.get(number)
 
     def free(self, *shared: Shared) -> None:
         """See `Session.free`."""
         self._next("free", len(shared))
         for handle in shared:
-            number, index = self._where.pop(handle.name)
-            self._board.release(number, index, n_owners=self.n_parties)
+            number, index = self._places.pop(handle.name)
+            self._memory.release(number, index, n_owners=self.n_parties)
 
     def public_barrier(self) -> None:
         """See `Session.public_barrier`."""
@@ -217,23 +217,23 @@ def run_plain(
 
     Guarantee: none, all the data lie in one process.
     """
-    board = _Board()
-    sessions = [PlainSession(r, len(inputs), board, progress=progress) for r in range(len(inputs))]
+    memory = _CommonMemory()
+    sessions = [PlainSession(r, len(inputs), memory, progress=progress) for r in range(len(inputs))]
     results: dict[int, ProgramResult] = {}
 
     def owner(rank: int) -> None:
         try:
             results[rank] = program(sessions[rank], inputs[rank], plan)
         except BaseException as error:
-            board.fail(error)
+            memory.fail(error)
 
     threads = [threading.Thread(target=owner, args=(r,), daemon=True) for r in range(len(inputs))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if board.failure is not None:
-        raise board.failure
+    if memory.failure is not None:
+        raise memory.failure
     return [results[r] for r in range(len(inputs))], sessions
 
 

@@ -23,7 +23,7 @@ from tacit.errors import TacitError
 from tacit.silo.plan import Plan
 from tacit.silo.secure.compiler import Compiled, Compiler
 from tacit.silo.secure.kernels import Kernel
-from tacit.silo.secure.metering import EngineLog, Mailbox, Meter, Traffic, traffic_from
+from tacit.silo.secure.metering import EngineLog, Mailbox, StepMeter, StepTraffic, step_traffic
 from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.replicated import Pair, Replicated
 from tacit.silo.secure.session import JaxFunction, Shared, Static, check_share
@@ -71,7 +71,7 @@ class SpuSession:
         self.rank = rank
         self.n_parties = plan.n_parties
         self.opened: list[Opening] = []
-        self.traffic: list[Traffic] = []
+        self.traffic: list[StepTraffic] = []
         self._computing = range(plan.n_computing)
         self._mailbox = mailbox
         self._io = spu.Io(plan.n_computing, config)
@@ -122,15 +122,15 @@ class SpuSession:
                 self._runtime.set_var(handle.name, share_from(*frame, like=like, sender=owner))
         return handle
 
-    def _meter(self, step: str) -> Meter:
-        return Meter(self._mailbox, self.traffic, step)
+    def _meter(self, step: str) -> StepMeter:
+        return StepMeter(self._mailbox, self.traffic, step)
 
     def _shares(self, array: NDArray[Any]) -> Any:
         from spu import libspu
 
         return self._io.make_shares(array, libspu.Visibility.VIS_SECRET)
 
-    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: Meter) -> None:
+    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: StepMeter) -> None:
         shares = self._shares(array)
         for rank in self._computing:
             if rank == self.rank and self._runtime is not None:
@@ -192,7 +192,7 @@ class SpuSession:
             before = self._party.traffic
         result = kernel.replicated(self._party, *map(self._words, shared), **static)
         spent = [a - b for a, b in zip(self._party.traffic, before, strict=True)]
-        self.traffic.append(traffic_from(kernel.name, tuple(spent)))
+        self.traffic.append(step_traffic(kernel.name, tuple(spent)))
         return result
 
     def _words(self, shared: Shared) -> Pair:
@@ -234,7 +234,7 @@ class SpuSession:
                 return None
             return self._reconstruct(shared, number, meter)
 
-    def _reconstruct(self, shared: Shared, number: int, meter: Meter) -> NDArray[Any]:
+    def _reconstruct(self, shared: Shared, number: int, meter: StepMeter) -> NDArray[Any]:
         mine = None if self._runtime is None else self._runtime.get_var(shared.name)
         like, shares = mine, []
         for rank in self._computing:
