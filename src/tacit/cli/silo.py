@@ -20,7 +20,7 @@ from tacit.errors import TacitError
 if TYPE_CHECKING:
     from tacit.silo.party.own_data import OwnData
 
-app = new_app("Owners who classify together without showing their series: one process per owner.")
+app = new_app("Train with other owners without showing them your series: one process per owner.")
 
 
 @app.command("init")
@@ -112,7 +112,7 @@ def party_command(
     out: Annotated[Path | None, typer.Option(help="Where model and receipt go.")] = None,
     program: Annotated[
         str | None,
-        typer.Option(help="Agree to run this module:function, if the plan names no built-in one."),
+        typer.Option(help="Agree to run this module:function, if the plan names it."),
     ] = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
@@ -158,7 +158,7 @@ def party_command(
 
 
 def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
-    """The data, or what is wrong with them: the others must hear that this party cannot come."""
+    """The data, or what is wrong with them: the others must be told that it cannot join."""
     from tacit.silo.party.own_data import read_data
 
     if path is None:
@@ -172,8 +172,8 @@ def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
 @app.command("classify")
 def classify_command(
     folder: Annotated[Path, typer.Argument(help="The initiator's output folder.")],
-    own: Annotated[Path, typer.Option(help="The initiator's own series of that run.")],
-    data: Annotated[Path, typer.Option(help="New series; labels, if any, are compared with.")],
+    own: Annotated[Path, typer.Option(help="The initiator's own series from that run.")],
+    data: Annotated[Path, typer.Option(help="New series; labels, if any, give the accuracy.")],
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -227,7 +227,7 @@ def renew_command(
 ) -> None:
     """Replace this party's key and certificate by new ones that nobody else has seen.
 
-    Hand the printed certificate file to the others: it replaces theirs in peers/.
+    Give the printed certificate file to the others: it replaces the old one in their peers/.
     Example: tacit silo renew federation/north/party.toml
     """
     from tacit.silo.party.folder import read_folder, renew_keys

@@ -129,7 +129,7 @@ class Plan:
 
     @property
     def terms(self) -> Terms:
-        """The part that is fixed beforehand, with classes and length pinned."""
+        """The part that is fixed beforehand, with classes and length filled in."""
         return Terms(
             program=self.program,
             parties=self.parties,

@@ -78,7 +78,7 @@ def test_a_program_that_sorts_is_refused_on_all_sides(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_who_sent_a_share_of_another_shape_is_named(tmp_path: Path) -> None:
     plan, inputs = plan_of("misshapen_program", 3)
-    with pytest.raises(TacitError, match="party 'b' sent a share of another type or shape"):
+    with pytest.raises(TacitError, match="party 'b' sent a share whose type or shape differs"):
         run_federation(plan, inputs, cache=tmp_path)
 
 

@@ -75,7 +75,7 @@ def choose_shape(
     if n_rows > MAX_ROWS:
         raise TacitError(
             f"the exact split scores take at most {MAX_ROWS} series, got {n_rows}; "
-            "let the parties bring a sample."
+            "have the parties bring a sample."
         )
     return ForestShape(
         n_trees=n_trees,
@@ -113,7 +113,7 @@ def row_weights(*, n_trees: int, n_rows: int, seed: int, bootstrap: bool) -> Int
 def level_features(*, shape: ForestShape, level: int) -> NDArray[np.intp]:
     """Which features (trees, features_per_split) the splits of one level may use; public.
 
-    Each tree takes every s-th feature from a random start, around the end if need be: as varied as
+    Each tree takes every s-th feature from a random start, wrapping around the end: as varied as
     needed, a fair sample of good and poor shapelets (they are sorted), and one slice to compute.
     """
     start, step = _progressions(shape, level)

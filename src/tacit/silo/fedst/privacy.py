@@ -58,7 +58,7 @@ def add(a: Array, b: Array) -> Array:
 def add_noise(session: Session, value: Shared, *, scale: float) -> Shared:
     """A shared array of integers plus discrete Laplace noise of every owner but P0.
 
-    Opens nothing. Not covered: a noise beyond `NOISE_LIMIT`, which ends the run.
+    Opens nothing. Not covered: noise beyond `NOISE_LIMIT`, which ends the run.
     """
     if not 0.0 < scale <= LARGEST_SCALE:
         raise TacitError(

@@ -38,7 +38,7 @@ def _data_from_stdin(folder: PartyFolder) -> OwnData:
 
 
 def _die_with(frames: FrameSocket) -> None:
-    """Whoever started this party and has its data is gone: nobody waits for a result."""
+    """The process that started this party and holds its data is gone: nobody waits for a result."""
     with suppress(EOFError, OSError):
         frames.recv()
     os._exit(3)

@@ -91,7 +91,7 @@ class EngineProcess:
             self._on_end(*explain_exit(code))
 
     async def _watch_stops(self) -> None:
-        """A stopped engine answers nobody, and its party still beats: the party must tell."""
+        """A stopped engine answers nobody while its party still sends heartbeats: report it."""
         while not self._ending:
             await asyncio.sleep(0.5)
             with suppress(ChildProcessError):

@@ -45,7 +45,7 @@ def main(descriptor: int) -> None:
     except TacitError as error:
         frames.send({"t": "error", "sentence": str(error), "own": True})
     except RuntimeError as error:
-        # SPU's own errors: a lost link in most cases; the party decides who is to blame.
+        # SPU's own errors, a lost link in most cases; the party decides who is at fault.
         traceback.print_exc()
         frames.send({"t": "error", "sentence": _first_line(error), "own": False})
     box.wait_for_end()
@@ -79,8 +79,8 @@ def run_order(order: Header, payload: bytes, box: EngineMailbox) -> tuple[Header
     from tacit.silo.secure.spu_session import SpuSession
 
     plan, rank = plan_from_dict(order["plan"]), int(order["rank"])
-    # An owner that does not compute hears nothing while the others search and train; that they live
-    # its party knows from their beats.
+    # An owner that does not compute receives nothing while the others search and train; its party
+    # knows from their heartbeats that they are alive.
     waits = rank >= plan.n_computing
     box.names, box.timeout = plan.parties, None if waits else float(order["engine_seconds"])
     data = load(payload)

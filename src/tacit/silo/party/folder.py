@@ -24,10 +24,10 @@ The receipt, and at the first party the model, are written to the folder `out`.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a party waits, in seconds, before it gives up and says on whom.
+    """How long a party waits, in seconds, before it gives up and names whom it waited for.
 
-    join: for all the others to come. silence: for a sign of life of each (they beat every second).
-    engine: for one message of the computation itself.
+    join: for all the others to join. silence: for a sign of life from each (there is a heartbeat
+    every second). engine: for one message of the computation itself.
     """
 
     join_seconds: float = 60.0
@@ -71,7 +71,7 @@ class PartyFolder:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """`host:port` in two, or refuse."""
+    """Split `host:port`, or refuse."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise TacitError(f"an address is host:port, got {address!r}; for example 10.0.0.7:9100.")
@@ -89,7 +89,7 @@ def write_folders(
     """Write one folder per party, with new keys; return each party's `party.toml`.
 
     Whoever runs this sees every key: an organisation that does not want that replaces its own with
-    `tacit silo renew` and hands the new certificate to the others.
+    `tacit silo renew` and gives the new certificate to the others.
     """
     if folder.exists() and any(folder.iterdir()):
         raise TacitError(f"{folder} is not empty; choose a new folder.")
@@ -173,7 +173,7 @@ def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
     if fingerprint(own.certificate) != fingerprint(home / plain["certificate"]):
         raise TacitError(
             f"{home / plain['certificate']} is not the certificate in {own.certificate}, which "
-            "the others know; put one file in both places and hand it to the others."
+            "the others know; put the same file in both places and give it to the others."
         )
     tls = plain.get("tls", True)
     hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}

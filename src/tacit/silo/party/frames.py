@@ -55,7 +55,7 @@ async def read_frame(
 ) -> tuple[Header, bytes]:
     """Read one frame; raises `asyncio.IncompleteReadError` at the end of the stream.
 
-    `heard` is called whenever something has arrived: a large frame on a slow line is no silence.
+    `heard` is called whenever something has arrived: a large frame on a slow line is not silence.
     """
     header_size, payload_size = _checked_lengths(await reader.readexactly(_LENGTHS.size))
     header = _decode_header(await reader.readexactly(header_size))

@@ -63,7 +63,7 @@ def run_federation(
     limits: Limits | None = None,
     cache: Path | None = None,
 ) -> FederationResult:
-    """Run the plan's program at one process per party on this machine and collect the results.
+    """Run the plan's program in one process per party on this machine and collect the results.
 
     Parties: those of the plan, of which the first two (CHEETAH) or three (ABY3) compute.
     Corruption: one computing party, passive; no dealer. On one machine this protects nobody from

@@ -1,9 +1,9 @@
-"""The parties' own channel: mutual TLS between every two, heartbeats, and who is to blame.
+"""The parties' own channel: mutual TLS between every two, heartbeats, and which party is at fault.
 
 Every party listens at its control address and connects to every other one; it sends on the
 connections that it opened and receives on those that it accepted. Both ends of each connection are
-checked against the pinned certificate, so a foreign certificate is noticed by everybody and can be
-named. Over this channel travel the plan, the shares of inputs and openings, and signs of life; the
+checked against the pinned certificate, so everybody notices a foreign certificate and can name its
+party. Over this channel travel the plan, the shares of inputs and openings, and signs of life; the
 engines' own traffic uses SPU's links (also TLS).
 """
 
@@ -26,7 +26,7 @@ from tacit.system.certificates import check_private, fingerprint, mutual_tls
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.2
 LINGER_SECONDS = 5.0
-# A party that only leaves an earlier run closes once or twice.
+# A party that is only leaving an earlier run closes once or twice.
 TURNED_AWAY_TIMES = 5
 
 OnHello = Callable[[int, Header], None]
@@ -88,14 +88,14 @@ class Mesh:
         except OSError as error:
             raise TacitError(
                 f"party '{self._folder.name}' cannot listen at {host}:{port}: {error.strerror}; "
-                "is the last run still there?"
+                "is an earlier run still going?"
             ) from error
         self._deadline = time.monotonic() + self._folder.limits.join_seconds
         for peer in self.others:
             self._start(self._connect(peer))
 
     async def wait_until_joined(self) -> None:
-        """Wait until every other party has come; name the first one that did not in time."""
+        """Wait until every other party has joined; name the first one that did not in time."""
         limit = self._folder.limits.join_seconds
         everybody = asyncio.ensure_future(self._everybody())
         either: set[asyncio.Future[Any]] = {everybody, self.failed}
@@ -114,20 +114,20 @@ class Mesh:
         self._start(self._watch_silence())
 
     async def _linger(self) -> None:
-        """Stay a little after an early refusal, so that those who come later learn the reason."""
+        """Stay a little after an early refusal, so that parties that come later learn why."""
         end = min(time.monotonic() + LINGER_SECONDS, self._deadline)
         while time.monotonic() < end and not all(p.greeted.is_set() for p in self.others):
             await asyncio.sleep(0.05)
 
     async def _everybody(self) -> None:
-        # A peer that leaves before the start is waited for anew, hence the loop.
+        # A peer that leaves before the start may come back, hence the loop.
         while not all(p.greeted.is_set() and p.accepted.is_set() for p in self.others):
             await asyncio.sleep(0.02)
 
     def _absent(self, limit: float) -> RunFailure:
         late = [p.name for p in self.others if not (p.greeted.is_set() and p.accepted.is_set())]
         names = ", ".join(f"'{name}'" for name in late)
-        sentence = f"party {names} did not come within {limit:g} s; start it again."
+        sentence = f"party {names} did not join within {limit:g} s; start it again."
         return RunFailure(late[0], sentence)
 
     def _tls(self, *, server: bool) -> ssl.SSLContext | None:
@@ -153,7 +153,7 @@ class Mesh:
                 self.fail(peer.name, _foreign_certificate(peer.name))
                 return
             except asyncio.IncompleteReadError:
-                # Connected, then shut out without a word: asyncio does not show the alert of TLS.
+                # The peer closed the connection without a reply: asyncio does not show TLS alerts.
                 turned_away += 1
                 if turned_away == TURNED_AWAY_TIMES:
                     self.fail(
@@ -163,7 +163,7 @@ class Mesh:
                     )
                     return
             except (OSError, FrameError):
-                pass  # not there yet, or just leaving an earlier run
+                pass  # not listening yet, or just leaving an earlier run
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _greet(self, peer: _PeerState, context: ssl.SSLContext | None) -> None:
@@ -178,11 +178,11 @@ class Mesh:
         peer.sender = writer
         self._note_hello(peer, header)
         peer.accepted.set()
-        # Nothing more comes on this connection; its end is the first sign of a death.
+        # Nothing more comes on this connection; its end is the first sign that the peer is gone.
         self._start(self._listen_for_end(peer, reader))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One accepted connection: who is it, exchange of hellos, then its frames."""
+        """One accepted connection: identify the peer, exchange hellos, then read its frames."""
         try:
             header, _ = await read_frame(reader)
             peer = self._identify(writer, header)
@@ -192,7 +192,7 @@ class Mesh:
             self._note_hello(peer, header)
             await self._receive(peer, reader)
         except (OSError, ssl.SSLError, asyncio.IncompleteReadError, FrameError):
-            pass  # somebody who is no party, or who left before saying who
+            pass  # not a party, or it left before saying which one it is
         except asyncio.CancelledError:
             pass  # the server closes; the streams module would log this as an error
         finally:
@@ -215,7 +215,7 @@ class Mesh:
         except RunFailure as failure:
             self.fail(failure.culprit, str(failure))
         except TacitError as error:
-            self.fail(peer.name, f"party '{peer.name}' sent a hello that is none: {error}")
+            self.fail(peer.name, f"party '{peer.name}' sent an invalid hello: {error}")
         peer.greeted.set()
 
     # -- running ---------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Mesh:
         if peer.finished or self._closing:
             return
         if not self._joined:
-            # It was leaving an earlier run, or it was restarted: wait for it anew.
+            # It was leaving an earlier run, or it was restarted: wait for it again.
             self._forget(peer)
         else:
             # An abort with the true reason may still be in the other connection.
@@ -282,7 +282,7 @@ class Mesh:
     async def _send_heartbeats(self) -> None:
         while True:
             for peer in self.others:
-                # A full buffer means that data is on its way, which is a sign of life itself.
+                # A full buffer means that data is on its way, which is a sign of life in itself.
                 if peer.sender is not None and not peer.sender.transport.get_write_buffer_size():
                     peer.sender.write(encode({"t": "beat"}))
             await asyncio.sleep(BEAT_SECONDS)
@@ -294,7 +294,7 @@ class Mesh:
             await asyncio.sleep(min(BEAT_SECONDS, limit / 4))
             now = time.monotonic()
             if now - last > limit / 2:
-                # It was this process that slept: give the others time to be heard again.
+                # It was this process that was suspended: give the others time to be heard again.
                 for peer in self.others:
                     peer.heard = now
             last = now
@@ -358,12 +358,12 @@ def _fingerprint(writer: asyncio.StreamWriter) -> str:
 
 def _foreign_certificate(name: str) -> str:
     return (
-        f"the certificate shown at the address of party '{name}' is not the one in this folder; "
-        "exchange certificates again."
+        f"the certificate presented at the address of party '{name}' is not the one in this "
+        "folder; exchange certificates again."
     )
 
 
 def printable(text: object) -> str:
-    """A peer's words, made safe to print: one line, no control characters, not too long."""
+    """A peer's text, made safe to print: one line, no control characters, not too long."""
     line = "".join(c for c in str(text) if c.isprintable())
     return line[:400]

@@ -32,24 +32,24 @@ from tacit.silo.plan import (
 )
 from tacit.system.progress import Progress, silent
 
-# How long to wait for the true culprit after one's own engine lost contact.
+# After our own engine lost contact: how long to wait for the party at fault to be named.
 BLAME_DELAY_SECONDS = 2.0
 # How long a party with bad data tries to reach the others, to tell them that it cannot take part.
 BAD_DATA_SECONDS = 10.0
-# How a party tells the process that started it at whom the fault was.
+# How a party tells the process that started it whose fault it was.
 OWN_FAULT, OTHERS_FAULT = "own fault: ", "fault of another: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A party's end of a finished run; `model` holds the initiator's arrays (safetensors)."""
+    """What a finished run leaves at a party; `model` holds the initiator's arrays (safetensors)."""
 
     receipt: Receipt
     model: bytes | None
 
 
 class PartyError(TacitError):
-    """A run that ended without a result; `own` tells that the fault was at this party."""
+    """A run that ended without a result; `own` says that this party is at fault."""
 
     def __init__(self, sentence: str, *, own: bool) -> None:
         super().__init__(sentence)
@@ -69,7 +69,7 @@ class Party:
         program: str | None = None,
     ) -> None:
         if isinstance(data, TacitError):
-            # Come only to tell the others, and do not wait long for them.
+            # Join only to tell the others, and do not wait long for them.
             short = min(folder.limits.join_seconds, BAD_DATA_SECONDS)
             folder = replace(folder, limits=replace(folder.limits, join_seconds=short))
         self._folder = folder
@@ -140,13 +140,11 @@ class Party:
             if difference is not None:
                 raise RunFailure(
                     name,
-                    f"party '{name}' has another {what} than '{self._folder.name}': "
+                    f"party '{name}' has a different {what} from '{self._folder.name}': "
                     f"{difference}; agree on one and start again.",
                 )
         if hello.get("facts") is None:
-            raise RunFailure(
-                name, f"party '{name}' cannot take part: its own data were refused there."
-            )
+            raise RunFailure(name, f"party '{name}' cannot take part: its own data were rejected.")
         self._facts[rank] = facts_from_dict(hello["facts"])
 
     def _agree(self) -> Plan:
@@ -154,7 +152,7 @@ class Party:
         if isinstance(self._data, TacitError):
             raise RunFailure(
                 self._folder.name,
-                f"party '{self._folder.name}' cannot take part: its own data were refused there.",
+                f"party '{self._folder.name}' cannot take part: its own data were rejected.",
             )
         ranks = range(len(self._folder.terms.parties))
         return complete_plan(self._folder.terms, [self._facts[rank] for rank in ranks])
@@ -221,7 +219,7 @@ class Party:
         self._blame_self(sentence, at_once=own_fault)
 
     def _engine_failed(self, reason: str, *, own_fault: bool) -> None:
-        """The engine's program raised; what it says of our data is not for the others."""
+        """The engine's program raised; what it says about our data is not for the others."""
         if own_fault:
             self._data = TacitError(reason)
             public = f"party '{self._folder.name}' stopped: its engine refused to go on."
@@ -234,7 +232,7 @@ class Party:
         if at_once:
             self._mesh.fail(self._folder.name, sentence)
             return
-        # Engines fall together: give the party that caused it time to be named.
+        # One lost engine makes the others fail too: leave time for the party at fault to be named.
         loop = asyncio.get_running_loop()
         loop.call_later(BLAME_DELAY_SECONDS, self._mesh.fail, self._folder.name, sentence)
 
@@ -273,7 +271,7 @@ def run_party(
     """
 
     async def run() -> Outcome:
-        # Failed handshakes of strangers are no news; everything else is handled where it occurs.
+        # Failed handshakes by strangers do not matter; everything else is handled where it occurs.
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
         party = Party(folder, data, progress=progress, cache=cache, program=program)
         return await party.run()

@@ -11,7 +11,7 @@ PROGRAMS = {"fedst": "tacit.silo.fedst.program:fedst_program"}
 
 
 def program_path(name: str, *, agreed: str | None = None) -> str:
-    """The import path of a registered program, or of one that this party's person agreed to.
+    """The import path of a registered program, or of one that this party agreed to.
 
     A plan is written by somebody else: it cannot make a party import just any code.
     """

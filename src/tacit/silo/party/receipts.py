@@ -16,16 +16,16 @@ from tacit.system.files import write_secret
 
 RECEIPT = "receipt.json"
 _CHANNELS = (
-    "private channels: TLS 1.3 with pinned certificates among the parties; TLS among their "
-    "engines, which takes any party's certificate, so no party poses as another",
-    "nobody but the computing parties reaches the engines' ports, which also take words without "
-    "TLS: SPU cannot forbid it, a firewall must",
+    "private channels: TLS 1.3 with pinned certificates between the parties; TLS between their "
+    "engines, which accept the certificate of any party, so no party impersonates another",
+    "only the computing parties can reach the engines' ports, which also accept unencrypted "
+    "connections: SPU cannot refuse them, so a firewall must",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one party can show of a finished run: the plan, what was opened, and the traffic."""
+    """What one party can show about a finished run: the plan, what was opened, the traffic."""
 
     party: str
     plan: Plan

@@ -61,7 +61,7 @@ class Compiled:
 
 
 def check_oblivious(code: str, *, name: str) -> None:
-    """Refuse code with an operation that opens values on the way, or that we do not know."""
+    """Refuse code with an operation that opens values along the way, or that is not known here."""
     unknown = sorted(set(_OPERATION.findall(code)) - OBLIVIOUS - _TYPES)
     if unknown:
         raise TacitError(
@@ -86,7 +86,7 @@ def cache_key(fn: JaxFunction, shared: Sequence[Shared], static: Static) -> str:
     """Everything that the compiled code depends on, as one hexadecimal name."""
     code = inspect.unwrap(fn)
     if "<" in code.__qualname__:
-        raise TacitError(f"'{code.__qualname__}' must be a function of module level.")
+        raise TacitError(f"'{code.__qualname__}' must be a function defined at module level.")
     described = {
         "function": f"{code.__module__}.{code.__qualname__}",
         "source": _source_fingerprint(inspect.getsourcefile(code) or __file__),
@@ -159,7 +159,7 @@ class Compiler:
 
 
 def _prune(folder: Path) -> None:
-    """Forget programs that nobody used for a month: every new version leaves its own behind."""
+    """Delete programs that nobody used for a month: every new version leaves its own behind."""
     oldest = time.time() - KEEP_DAYS * 86400
     for path in folder.glob("*"):
         with suppress(OSError):  # another party may prune as well

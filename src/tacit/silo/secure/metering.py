@@ -1,4 +1,4 @@
-"""What each step puts on the wire at one owner, and the mail between owners that it counts."""
+"""What each step sends and receives at one owner, and the mail between owners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINK_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTraffic:
-    """What one step put on the wire at this owner: bytes and messages, both ways."""
+    """What one step sent and received at this owner: bytes and messages."""
 
     step: str
     bytes_sent: int
@@ -64,7 +64,7 @@ class StepMeter:
         expected = {"kind": kind, "number": number, "name": name}
         got = {key: header.get(key) for key in expected}
         if got != expected:
-            raise PeerFault(sender, f"runs another program: expected {expected}, got {got}")
+            raise PeerFault(sender, f"runs a different program: expected {expected}, got {got}")
         self._received += len(payload)
         self._receives += 1
         return header, payload
@@ -92,7 +92,7 @@ class EngineLog:
         self._read = 0
 
     def traffic_of(self, step: str) -> StepTraffic:
-        """What the last run put on the wire."""
+        """What the last run sent and received."""
         with self._path.open() as file:
             file.seek(self._read)
             new = file.read()

@@ -206,7 +206,7 @@ class Replicated:
         """floor(x / 2^shift) in the ring of 2^64, exactly, for words of 32 bits below 2^31.
 
         With x + c 2^32 = u + w: the dealer knows u, the others w. As x < 2^31, the carry c is 1
-        just if u or w has its highest bit; the carry out of the dropped bits is computed.
+        exactly when u or w has its highest bit set; the carry out of the dropped bits is computed.
         """
         shape, dealing = x[0].shape, self.rank == _DEALER
         part = self.halves(x)

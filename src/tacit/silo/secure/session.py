@@ -87,12 +87,12 @@ class Session(Protocol):
 
     @property
     def rounds(self) -> int:
-        """Messages that this owner's engine has sent; an upper bound of the rounds."""
+        """Messages that this owner has sent; an upper bound on the rounds."""
         ...
 
     @property
     def compile_seconds(self) -> float:
-        """Seconds this owner has spent on compiling so far, or on waiting for who compiles."""
+        """Seconds this owner has spent compiling so far, or waiting for another to compile."""
         ...
 
     def share(
@@ -113,7 +113,7 @@ class Session(Protocol):
         ...
 
     def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
-        """Apply a pure JAX function of module level to shares: a Shared, or a tuple of them.
+        """Apply a pure JAX function of a module to shares; returns a Shared, or a tuple of them.
 
         `static` holds public keyword arguments (numbers, strings, tuples). The function may not
         sort or branch on secrets with operations that open comparisons: these are refused.
@@ -143,11 +143,11 @@ class Session(Protocol):
         ...
 
     def public_barrier(self) -> None:
-        """Wait until every owner has come here."""
+        """Wait until every owner has reached this point."""
         ...
 
     def progress(self, done: int, total: int, message: str) -> None:
-        """Tell the owner's person where the program is; nothing is sent to others."""
+        """Show this owner how far the program is; nothing is sent to others."""
         ...
 
 

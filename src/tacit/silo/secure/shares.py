@@ -24,7 +24,7 @@ def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
 def share_from(header: dict[str, Any], payload: bytes, *, like: Any | None, sender: int) -> Any:
     """The share that `frame_of` described, if it has the type, shape and sizes of `like`.
 
-    `like` is our own share of the same value, or one of zeros; None takes any form. The engine
+    `like` is our own share of the same value, or one of zeros; None accepts any form. The engine
     trusts what it is given: a share of another form would be read beyond its end.
     """
     from spu import libspu
@@ -38,7 +38,7 @@ def share_from(header: dict[str, Any], payload: bytes, *, like: Any | None, send
     except (KeyError, TypeError, ValueError, RuntimeError):
         same = False
     if not same:
-        raise PeerFault(sender, "sent a share of another type or shape than the plan says")
+        raise PeerFault(sender, "sent a share whose type or shape differs from the plan's")
     return share
 
 

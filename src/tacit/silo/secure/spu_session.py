@@ -86,7 +86,7 @@ class SpuSession:
         self._calls = 0
         self.compile_seconds = 0.0
         if (rank in self._computing) != (link is not None):
-            raise TacitError(f"rank {rank} and the engine's link do not fit together.")
+            raise TacitError(f"rank {rank} must hold an engine link if it computes, and only then.")
 
     @property
     def bytes_sent(self) -> int:
