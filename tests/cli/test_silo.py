@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from command import assert_refused, tacit
+from silo_parties import shared_cache
 from tacit.cli.silo import assign_addresses
 from tacit.data import load_dataset, split_parties
 from tacit.errors import TacitError
@@ -18,6 +20,11 @@ from tacit.silo.party.folder import read_folder
 from tacit.silo.party.localhost import local_addresses
 
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _one_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared_cache(tmp_path_factory)))
 
 
 def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path) -> None:
@@ -94,6 +101,12 @@ def test_ports_go_up_only_where_hosts_repeat() -> None:
         assign_addresses("h", n_parties=2, port=0)
 
 
+def _with_fewer_steps(config: Path, *, n_steps: int) -> str:
+    """The fingerprint of the plan after the organisations agreed on fewer steps."""
+    terms = read_folder(config).terms
+    return replace(terms, params={**terms.params, "n_steps": n_steps}).fingerprint
+
+
 @pytest.mark.slow
 def test_three_organisations_train_and_the_first_one_classifies(
     capsys: Capture, tmp_path: Path
@@ -102,6 +115,7 @@ def test_three_organisations_train_and_the_first_one_classifies(
         capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", "--classifier", "logistic",
         "--candidates", 3, "--shapelets", 2, "--json",
     )  # fmt: skip
+    agreed = _with_fewer_steps(Path(done.json["parties"]["a"]["config"]), n_steps=20)
     dataset = load_dataset("ItalyPowerDemand")
     owners = split_parties(dataset.y_train, n_parties=3, rng=np.random.default_rng(0))
     with local_addresses(3) as addresses:
@@ -109,7 +123,8 @@ def test_three_organisations_train_and_the_first_one_classifies(
         running = {}
         for rank, (name, party) in enumerate(done.json["parties"].items()):
             config = Path(party["config"])
-            text = config.read_text()
+            text = config.read_text().replace("n_steps = 300", "n_steps = 20")
+            text = text.replace(done.json["fingerprint"], agreed)
             for old, new in zip(range(9100, 9106), free, strict=True):
                 text = text.replace(f"127.0.0.1:{old}", new)
             config.write_text(text)

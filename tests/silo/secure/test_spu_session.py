@@ -25,9 +25,9 @@ def _programs_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_parties", [2, 3, 5])
-def test_secure_equals_plaintext_bit_for_bit(n_parties: int, tmp_path: Path) -> None:
+def test_secure_equals_plaintext_bit_for_bit(n_parties: int) -> None:
     plan, inputs = plan_of("distances_program", n_parties, k=3, length=5)
-    secure = run_federation(plan, inputs, cache=tmp_path)
+    secure = run_federation(plan, inputs)
     results, sessions = run_plain(silo_programs.distances_program, plan, inputs)
     expected = results[0].arrays["distances"]
     assert np.array_equal(secure.arrays["distances"], expected)
@@ -55,31 +55,31 @@ def _check_shares_only(secure: FederationResult, plan: Plan) -> None:
 
 
 @pytest.mark.slow
-def test_code_that_differs_between_parties_is_not_run(tmp_path: Path) -> None:
+def test_code_that_differs_between_parties_is_not_run() -> None:
     plan, inputs = plan_of("diverging_program", 3)
     with pytest.raises(TacitError, match="the code of 'shift_by' at the initiator differs"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
 
 
 @pytest.mark.slow
-def test_protocols_whose_source_differs_between_parties_are_not_run(tmp_path: Path) -> None:
+def test_protocols_whose_source_differs_between_parties_are_not_run() -> None:
     plan, inputs = plan_of("other_protocols_program", 3)
     with pytest.raises(TacitError, match="the code of 'sorted_low_bits' at the initiator differs"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
 
 
 @pytest.mark.slow
-def test_a_program_that_sorts_is_refused_on_all_sides(tmp_path: Path) -> None:
+def test_a_program_that_sorts_is_refused_on_all_sides() -> None:
     plan, inputs = plan_of("sorting_program", 3)
     with pytest.raises(TacitError, match="sort, which may open secret values"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
 
 
 @pytest.mark.slow
-def test_who_sent_a_share_of_another_shape_is_named(tmp_path: Path) -> None:
+def test_who_sent_a_share_of_another_shape_is_named() -> None:
     plan, inputs = plan_of("misshapen_program", 3)
     with pytest.raises(TacitError, match="party 'b' sent a share whose type or shape differs"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
 
 
 def test_what_opens_values_is_refused() -> None:
@@ -200,7 +200,7 @@ def test_a_failed_run_leaves_no_process_behind(
     monkeypatch.setenv(*mark.split("=", 1))
     plan, inputs = plan_of("no_such_program", 3)
     with pytest.raises(TacitError, match="party '"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
     assert processes_with(mark) == []
 
 
