@@ -4,8 +4,8 @@
 
 Three parties, stratified split, 500 candidates, K=200, forest of 40 trees; the same parameters
 for every method, nothing chosen by test accuracy. A federation's model equals its plaintext twin
-bit for bit (tests/silo/test_plaintext.py), so most sets run through the twin; the sets named with
---secure run on real processes. Every line says which engine it used.
+bit for bit (tests/silo/fedst/test_plaintext.py), so most sets run through the twin; the sets named
+with --secure run on real processes. Every line says which engine it used.
 """
 
 from __future__ import annotations

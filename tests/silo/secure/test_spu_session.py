@@ -10,9 +10,12 @@ import pytest
 import silo_programs
 from silo_parties import environment, plan_of, processes_with
 from tacit.errors import TacitError
+from tacit.silo import plan
+from tacit.silo.fedst import program
 from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan
-from tacit.silo.secure.compiler import Compiler, cache_key, check_oblivious
+from tacit.silo.secure import spu_session
+from tacit.silo.secure.compiler import Compiler, cache_key, check_oblivious, family_sources
 from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.plain_session import run_plain
 from tacit.silo.secure.session import LocalInputs, ProgramResult, Session, Shared, check_share
@@ -109,6 +112,12 @@ def test_the_cache_key_depends_on_everything_that_the_code_depends_on() -> None:
     assert cache_key(silo_programs.double, [Shared("y", (3, 4), "int64")], {"k": 1}) == base
     with pytest.raises(TacitError, match="module level"):
         cache_key(lambda x: x, HANDLES, {})
+
+
+def test_the_cache_key_counts_every_source_of_the_family() -> None:
+    counted = set(family_sources())
+    for module in (plan, program, spu_session):
+        assert Path(str(module.__file__)) in counted
 
 
 def test_compiled_code_is_kept_on_disk_and_damage_is_noticed(tmp_path: Path) -> None:

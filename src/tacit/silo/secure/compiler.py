@@ -74,10 +74,15 @@ def check_oblivious(code: str, *, name: str) -> None:
             raise TacitError(f"'{name}' updates an array at a secret index, which opens the index.")
 
 
+def family_sources() -> list[Path]:
+    """Every source file of the family: a compiled function may call into any of them."""
+    return sorted(Path(__file__).parents[1].rglob("*.py"))
+
+
 @lru_cache(maxsize=64)
 def _source_fingerprint(module_file: str) -> str:
     digest = hashlib.sha256(Path(module_file).read_bytes())
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+    for path in family_sources():
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
