@@ -29,8 +29,8 @@ import numpy as np
 
 from tacit._version import VERSION
 from tacit.silo.fedst.candidates import draw_candidates, encode
-from tacit.silo.fedst.plaintext import pool
-from tacit.silo.fedst.search import make_setup
+from tacit.silo.fedst.plaintext import fit_pooled
+from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan, default_protocol, running_versions
@@ -117,7 +117,7 @@ def cpu_of_children() -> float:
 
 def same_shapelets(outcome: FederationResult, record: dict[str, Any], inputs: Any) -> str:
     """How many of the chosen shapelets the plaintext twin also chose."""
-    twin = pool(settings_from(record["params"]), inputs, n_classes=2)
+    twin = fit_pooled(settings_from(record["params"]), inputs, n_classes=2)
     names = ("series", "start", "length")
     mine = set(zip(*(outcome.arrays[k].tolist() for k in names), strict=True))
     theirs = set(zip(*(twin.arrays[k].tolist() for k in names), strict=True))
@@ -131,13 +131,13 @@ def same_as_float64(outcome: FederationResult, record: dict[str, Any], inputs: A
 
     settings = settings_from(record["params"])
     counts = [len(own.X) for own in inputs]
-    setup = make_setup(settings, counts=counts, n_classes=2, series_length=record["N"])
+    public = public_parameters(settings, counts=counts, n_classes=2, series_length=record["N"])
     rows = np.concatenate([own.X[:, 0] for own in inputs])
     rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
     rng = np.random.default_rng(inputs[0].private["seed"])
-    drawn = draw_candidates(encode(inputs[0].X[:, 0], setup.encoding), setup.batches, rng=rng)
+    drawn = draw_candidates(encode(inputs[0].X[:, 0], public.encoding), public.batches, rng=rng)
     places, distances = [], []
-    for batch, found in zip(setup.batches, drawn, strict=True):
+    for batch, found in zip(public.batches, drawn, strict=True):
         windows = sliding_window_view(rows, batch.length, axis=1)
         for series, start in zip(found.series.tolist(), found.start.tolist(), strict=True):
             cut = rows[series, start : start + batch.length]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from tacit.silo.party.folder import Limits, write_folders
@@ -28,6 +29,16 @@ SHORT = Limits(join_seconds=12.0, silence_seconds=3.0, engine_seconds=60.0)
 def environment() -> dict[str, str]:
     """The tests' own folder on the path, so that parties can import `silo_programs`."""
     return {**os.environ, "PYTHONPATH": str(HERE)}
+
+
+def shared_cache(factory: pytest.TempPathFactory) -> Path:
+    """A cache of compiled programs that all tests of one run share, whatever their process.
+
+    Compiling takes most of a small run; what is compiled depends on source and shapes alone.
+    """
+    base = factory.getbasetemp()
+    # A worker's base lies in that of the whole run.
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "silo-cache"
 
 
 def own_series(rank: int, *, length: int = 12) -> tuple[NDArray[np.float64], NDArray[Any]]:
@@ -75,10 +86,9 @@ class Federation:
         arguments += ["--data", str(data or self.data_file(name))]
         arguments += ["--program", self.terms.program]
         code = f"{prelude}\nimport sys\nfrom tacit.cli.app import run\nsys.exit(run({arguments!r}))"
-        environ = {**environment(), "XDG_CACHE_HOME": str(self.folder / "cache")}
         self.running[name] = subprocess.Popen(
             [sys.executable, "-c", code],
-            env=environ,
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.plan import Plan
-from tacit.silo.secure import spu_session
+from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, ProgramResult, Session
 
 SCALE = 2**16
@@ -85,7 +87,8 @@ def slow_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramRe
             say_working()
         everything = session.run(double, everything)
         for _ in range(8):
-            found = session.distances(everything, everything, shared[0], static=static, narrow=True)
+            operands = (everything, everything, shared[0])
+            found = session.run_kernel(NARROW_DISTANCES, *operands, static=static)
             session.free(found)
         time.sleep(0.01)
     session.reveal(everything, to=0, what="everything")
@@ -122,10 +125,16 @@ def diverging_program(session: Session, inputs: LocalInputs, plan: Plan) -> Prog
     return ProgramResult()
 
 
+def sorted_low_bits_of_another_file(party: Any, keys: Any, *, n_bits: int) -> Any:
+    """The same computation as the kernel's own protocol, but its source is this file."""
+    return party.sorted_low_bits(keys, n_bits=n_bits)
+
+
 def other_protocols_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
-    """One party has another source of the protocols over replicated shares: must be refused."""
+    """One party has another source of a protocol written by hand: must be refused."""
+    kernel = SORTED_LOW_BITS
     if session.rank == 1:
-        spu_session.source_fingerprint = lambda: "0" * 64
+        kernel = replace(kernel, replicated=sorted_low_bits_of_another_file)
     keys = share_all(session, inputs, plan)[0]
-    session.sorted_low_bits(keys, n_bits=31)
+    session.run_kernel(kernel, keys, static={"n_bits": 31})
     return ProgramResult()

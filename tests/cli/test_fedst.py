@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 
 from command import assert_refused, tacit
+from silo_parties import shared_cache
 
 pytestmark = pytest.mark.silo
 
 SMALL = ("--candidates", 15, "--shapelets", 5, "--trees", 3, "--depth", 2)
+
+
+@pytest.fixture(autouse=True)
+def _one_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared_cache(tmp_path_factory)))
 
 
 @pytest.fixture(autouse=True)
@@ -23,13 +29,15 @@ def test_federated_run_keeps_the_contract(
 ) -> None:
     page = tmp_path / "why.html"
     done = tacit(
-        capsys, "train", "fedst", "--data", "ItalyPowerDemand", *SMALL, "--page", page, "--json"
-    )
+        capsys, "train", "fedst", "--data", "ItalyPowerDemand", "--classifier", "forest", *SMALL,
+        "--page", page, "--json",
+    )  # fmt: skip
     assert done.code == 0, done.err
     result = done.json
     assert result["guarantee"]["opened"] == [
         "shapelet indices -> P0",
-        "logistic weights -> P0",
+        "forest splits -> P0",
+        "forest leaf labels -> P0",
     ]
     assert set(result["seconds"]) == {"search", "transform", "classifier"}
     assert result["bytes_sent"] > 0

@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from command import assert_refused, tacit
-from tacit.cli.silo import place
+from silo_parties import shared_cache
+from tacit.cli.silo import assign_addresses
 from tacit.data import load_dataset, split_parties
 from tacit.errors import TacitError
-from tacit.silo.party.folder import load_config
+from tacit.silo.party.folder import read_folder
 from tacit.silo.party.localhost import local_addresses
 
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _one_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared_cache(tmp_path_factory)))
 
 
 def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path) -> None:
@@ -27,7 +34,7 @@ def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path
     )  # fmt: skip
     assert done.code == 0
     assert set(done.json["parties"]) == {"north", "south", "west"}
-    loaded = [load_config(Path(p["config"])) for p in done.json["parties"].values()]
+    loaded = [read_folder(Path(p["config"])) for p in done.json["parties"].values()]
     assert {c.terms.fingerprint for c in loaded} == {done.json["fingerprint"]}
     assert [p.control for p in loaded[0].peers] == [f"{h}.example:9100" for h in "nsw"]
     assert loaded[0].terms.params["n_candidates"] == 40
@@ -36,7 +43,7 @@ def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path
 
 def test_two_organisations_get_the_protocol_for_two(capsys: Capture, tmp_path: Path) -> None:
     done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b", "--json")
-    config = load_config(Path(done.json["parties"]["b"]["config"]))
+    config = read_folder(Path(done.json["parties"]["b"]["config"]))
     assert config.terms.protocol == "CHEETAH"
 
 
@@ -84,14 +91,20 @@ def test_a_party_without_configuration_or_data_is_refused(capsys: Capture, tmp_p
 
 
 def test_ports_go_up_only_where_hosts_repeat() -> None:
-    assert place("h", n_parties=2, port=10) == [("h:10", "h:11"), ("h:12", "h:13")]
-    assert place("h,g,h", n_parties=3, port=10) == [
+    assert assign_addresses("h", n_parties=2, port=10) == [("h:10", "h:11"), ("h:12", "h:13")]
+    assert assign_addresses("h,g,h", n_parties=3, port=10) == [
         ("h:10", "h:11"),
         ("g:10", "g:11"),
         ("h:12", "h:13"),
     ]
     with pytest.raises(TacitError, match="--port"):
-        place("h", n_parties=2, port=0)
+        assign_addresses("h", n_parties=2, port=0)
+
+
+def _with_fewer_steps(config: Path, *, n_steps: int) -> str:
+    """The fingerprint of the plan after the organisations agreed on fewer steps."""
+    terms = read_folder(config).terms
+    return replace(terms, params={**terms.params, "n_steps": n_steps}).fingerprint
 
 
 @pytest.mark.slow
@@ -102,6 +115,7 @@ def test_three_organisations_train_and_the_first_one_classifies(
         capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", "--classifier", "logistic",
         "--candidates", 3, "--shapelets", 2, "--json",
     )  # fmt: skip
+    agreed = _with_fewer_steps(Path(done.json["parties"]["a"]["config"]), n_steps=20)
     dataset = load_dataset("ItalyPowerDemand")
     owners = split_parties(dataset.y_train, n_parties=3, rng=np.random.default_rng(0))
     with local_addresses(3) as addresses:
@@ -109,7 +123,8 @@ def test_three_organisations_train_and_the_first_one_classifies(
         running = {}
         for rank, (name, party) in enumerate(done.json["parties"].items()):
             config = Path(party["config"])
-            text = config.read_text()
+            text = config.read_text().replace("n_steps = 300", "n_steps = 20")
+            text = text.replace(done.json["fingerprint"], agreed)
             for old, new in zip(range(9100, 9106), free, strict=True):
                 text = text.replace(f"127.0.0.1:{old}", new)
             config.write_text(text)

@@ -37,6 +37,7 @@ def test_secure_fit_opens_exactly_the_declared_list() -> None:
     model = FedSTClassifier(
         random_state=0,
         lengths=(6, 20),
+        n_steps=30,
         progress=lambda done, total, message: said.append(message),
         **SMALL,
     ).fit(X, y)

@@ -13,7 +13,7 @@ from tacit.silo.plan import (
     Facts,
     Plan,
     Terms,
-    complete,
+    complete_plan,
     default_protocol,
     facts_from_dict,
     first_difference,
@@ -23,7 +23,7 @@ from tacit.silo.plan import (
 
 TERMS = Terms(program="fedst", parties=("a", "b", "c"), protocol="ABY3", params={"k": 3, "x": 0.5})
 FACTS = Facts(count=4, series_length=20, n_channels=1, classes=("0", "1"))
-PLAN = complete(TERMS, [FACTS, FACTS, replace(FACTS, count=6)])
+PLAN = complete_plan(TERMS, [FACTS, FACTS, replace(FACTS, count=6)])
 
 
 def test_the_fingerprint_is_the_sha256_of_the_sorted_compact_json() -> None:
@@ -95,12 +95,12 @@ def test_a_plan_joins_what_the_parties_announce() -> None:
 )
 def test_what_does_not_fit_is_refused_by_name(facts: Facts, words: str) -> None:
     with pytest.raises(TacitError, match=words.replace("(", r"\(")):
-        complete(TERMS, [FACTS, facts, FACTS])
+        complete_plan(TERMS, [FACTS, facts, FACTS])
 
 
 def test_a_class_outside_the_agreed_ones_is_refused() -> None:
     with pytest.raises(TacitError, match="which the plan does not list"):
-        complete(replace(TERMS, classes=("0",)), [FACTS, FACTS, FACTS])
+        complete_plan(replace(TERMS, classes=("0",)), [FACTS, FACTS, FACTS])
 
 
 def test_a_parameter_that_is_none_is_as_if_it_were_not_there() -> None:

@@ -128,7 +128,7 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
 
     The split into three parties is that of the estimator's default, equal and stratified.
     """
-    from tacit.silo.fedst.plaintext import fit_alone, pool
+    from tacit.silo.fedst.plaintext import fit_alone, fit_pooled
     from tacit.silo.fedst.settings import Settings
     from tacit.silo.model import trained_model
     from tacit.silo.secure.session import LocalInputs
@@ -147,7 +147,7 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
         result = fit_alone(settings, own, n_classes=n_classes)
     else:
         owners = [inputs_of(party == rank) for rank in range(_N_PARTIES)]
-        own, result = owners[0], pool(settings, owners, n_classes=n_classes)
+        own, result = owners[0], fit_pooled(settings, owners, n_classes=n_classes)
     model = trained_model(result.arrays, own=own.X, settings=settings, n_classes=n_classes)
     predicted = np.asarray(data.classes)[model.probabilities(data.X_test[:, 0]).argmax(axis=1)]
     return Outcome(

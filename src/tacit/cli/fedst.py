@@ -58,7 +58,7 @@ def train_fedst(
         float | None,
         typer.Option(
             "--epsilon",
-            help="Noise what P0 learns; needs a forest, and local-search or quality ig.",
+            help="Add noise to what P0 learns; needs a forest, and local-search or quality ig.",
         ),
     ] = None,
     ledger: Annotated[
@@ -71,7 +71,7 @@ def train_fedst(
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Train FedST: every owner a process of its own, mutual TLS, nothing opened but the list shown.
+    """Train FedST: one process per owner, mutual TLS, and only the values listed are opened.
 
     Example: `tacit train fedst --data GunPoint --parties 3 --quality f --json`
     """

@@ -19,9 +19,9 @@ from tacit.errors import TacitError
 from tacit.system.extras import needs
 
 if TYPE_CHECKING:
-    from tacit.silo.party.party import OwnData
+    from tacit.silo.party.own_data import OwnData
 
-app = new_app("Owners who classify together without showing their series: one process per owner.")
+app = new_app("Train with other owners without showing them your series: one process per owner.")
 
 
 @app.command("init")
@@ -56,8 +56,8 @@ def init_command(
     """
     from tacit.silo.fedst.settings import Settings
     from tacit.silo.party.folder import Limits, write_folders
-    from tacit.silo.party.keys import certificate_fingerprint
     from tacit.silo.plan import Terms, default_protocol
+    from tacit.system.certificates import fingerprint
 
     needs("silo", "tomli_w", what="'tacit silo init'")
     names = tuple(name.strip() for name in parties.split(","))
@@ -74,12 +74,12 @@ def init_command(
         ).to_params(),
     )
     limits = Limits(join_seconds=join_seconds, silence_seconds=silence_seconds)
-    addresses = place(hosts, n_parties=len(names), port=port)
+    addresses = assign_addresses(hosts, n_parties=len(names), port=port)
     configs = write_folders(folder, terms, addresses=addresses, limits=limits)
     described = {
         name: {
             "config": str(config),
-            "certificate": certificate_fingerprint(config.parent / "party.crt"),
+            "certificate": fingerprint(config.parent / "party.crt"),
             "run": f"tacit silo party {config} --data YOUR_SERIES",
         }
         for name, config in configs.items()
@@ -87,7 +87,7 @@ def init_command(
     emit({"fingerprint": terms.fingerprint, "parties": described}, as_json=as_json)
 
 
-def place(hosts: str, *, n_parties: int, port: int) -> list[tuple[str, str]]:
+def assign_addresses(hosts: str, *, n_parties: int, port: int) -> list[tuple[str, str]]:
     """The control and engine address of every party; ports go up where hosts repeat."""
     listed = [host.strip() for host in hosts.split(",")]
     if len(listed) == 1:
@@ -114,7 +114,7 @@ def party_command(
     out: Annotated[Path | None, typer.Option(help="Where model and receipt go.")] = None,
     program: Annotated[
         str | None,
-        typer.Option(help="Agree to run this module:function, if the plan names no built-in one."),
+        typer.Option(help="Agree to run this module:function, if the plan names it."),
     ] = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
@@ -128,19 +128,20 @@ def party_command(
     from dataclasses import replace
 
     needs("silo", "spu", "jax", what="'tacit silo party'")
-    from tacit.silo.party.folder import load_config
-    from tacit.silo.party.party import take_part
-    from tacit.silo.party.receipts import MODEL, RECEIPT
+    from tacit.silo.party.folder import read_folder
+    from tacit.silo.party.model_file import MODEL
+    from tacit.silo.party.party import run_party
+    from tacit.silo.party.receipts import RECEIPT
     from tacit.silo.secure.compiler import default_cache
 
-    settings = load_config(config)
+    party = read_folder(config)
     if out is not None:
-        settings = replace(settings, out=out.resolve())
-    check_new_folder(settings.out)
-    with progress_bar(f"party {settings.name}") as progress:
-        outcome = take_part(
-            settings,
-            _own_data(data or settings.data, label),
+        party = replace(party, out=out.resolve())
+    check_new_folder(party.out)
+    with progress_bar(f"party {party.name}") as progress:
+        outcome = run_party(
+            party,
+            _own_data(data or party.data, label),
             progress=progress,
             cache=default_cache(),
             program=program,
@@ -148,8 +149,8 @@ def party_command(
     receipt = outcome.receipt
     result: dict[str, Any] = {
         "party": receipt.party,
-        "receipt": str(settings.out / RECEIPT),
-        "model": str(settings.out / MODEL) if outcome.model is not None else None,
+        "receipt": str(party.out / RECEIPT),
+        "model": str(party.out / MODEL) if outcome.model is not None else None,
         "fingerprint": receipt.plan.fingerprint,
         "guarantee": receipt.guarantee.to_dict(),
         "bytes_sent": receipt.bytes_sent,
@@ -160,8 +161,8 @@ def party_command(
 
 
 def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
-    """The data, or what is wrong with them: the others must hear that this party cannot come."""
-    from tacit.silo.party.party import read_data
+    """The data, or what is wrong with them: the others must be told that it cannot join."""
+    from tacit.silo.party.own_data import read_data
 
     if path is None:
         raise TacitError("this party has no data; give --data FILE or 'data' in party.toml.")
@@ -174,8 +175,8 @@ def _own_data(path: Path | None, label: str | None) -> OwnData | TacitError:
 @app.command("classify")
 def classify_command(
     folder: Annotated[Path, typer.Argument(help="The initiator's output folder.")],
-    own: Annotated[Path, typer.Option(help="The initiator's own series of that run.")],
-    data: Annotated[Path, typer.Option(help="New series; labels, if any, are compared with.")],
+    own: Annotated[Path, typer.Option(help="The initiator's own series from that run.")],
+    data: Annotated[Path, typer.Option(help="New series; labels, if any, give the accuracy.")],
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -208,15 +209,15 @@ def show_command(
 
     Example: tacit silo show federation/north/party.toml
     """
-    from tacit.silo.party.folder import load_config
-    from tacit.silo.party.keys import certificate_fingerprint
+    from tacit.silo.party.folder import read_folder
+    from tacit.system.certificates import fingerprint
 
-    settings = load_config(config)
-    certificates = {p.name: certificate_fingerprint(p.certificate) for p in settings.peers}
+    party = read_folder(config)
+    certificates = {p.name: fingerprint(p.certificate) for p in party.peers}
     result = {
-        "party": settings.name,
-        "fingerprint": settings.terms.fingerprint,
-        "plan": settings.terms.to_dict(),
+        "party": party.name,
+        "fingerprint": party.terms.fingerprint,
+        "plan": party.terms.to_dict(),
         "certificates": certificates,
     }
     emit(result, as_json=as_json)
@@ -229,17 +230,14 @@ def renew_command(
 ) -> None:
     """Replace this party's key and certificate by new ones that nobody else has seen.
 
-    Hand the printed certificate file to the others: it replaces theirs in peers/.
+    Give the printed certificate file to the others: it replaces the old one in their peers/.
     Example: tacit silo renew federation/north/party.toml
     """
-    from tacit.silo.party.folder import load_config
-    from tacit.silo.party.keys import make_key_pair, write_public
+    from tacit.silo.party.folder import read_folder, renew_keys
 
-    settings = load_config(config)
-    fingerprint = make_key_pair(settings.name, key=settings.key, certificate=settings.certificate)
-    own = settings.peers[settings.rank].certificate
-    write_public(own, settings.certificate.read_bytes())
+    party = read_folder(config)
+    renewed = renew_keys(party)
     emit(
-        {"party": settings.name, "certificate": str(settings.certificate), "sha256": fingerprint},
+        {"party": party.name, "certificate": str(party.certificate), "sha256": renewed},
         as_json=as_json,
     )

@@ -97,11 +97,11 @@ def explain(
 def influence(classifier: Forest | Logistic, features: Integers, winner: int) -> Floats:
     """Each shapelet's share of the decision for `winner`, for one column of features (K, 1).
 
-    Forest: how often it was asked on the paths of the trees that voted for the winner. Logistic
+    Forest: how often it was tested on the paths of the trees that voted for the winner. Logistic
     regression: the absolute contribution to the winner's score against the mean of all classes.
     """
     if isinstance(classifier, Forest):
-        raw = _asked(classifier, features, winner)
+        raw = _tests_on_paths(classifier, features, winner)
     else:
         weights = classifier.weights - classifier.weights.mean(axis=1, keepdims=True)
         raw = np.abs(classifier.standard.apply(features)[0] * weights[:, winner])
@@ -109,7 +109,7 @@ def influence(classifier: Forest | Logistic, features: Integers, winner: int) ->
     return raw / total if total > 0 else np.full(len(raw), 1.0 / len(raw))
 
 
-def _asked(forest: Forest, features: Integers, winner: int) -> Floats:
+def _tests_on_paths(forest: Forest, features: Integers, winner: int) -> Floats:
     counts = np.zeros(features.shape[0])
     trees = np.arange(len(forest.labels))
     leaf = forest.leaves(features)[:, 0]

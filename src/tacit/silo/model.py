@@ -13,11 +13,9 @@ from tacit.arrays import Floats, Integers
 from tacit.errors import BundleError
 from tacit.silo.fedst.candidates import Encoding, choose_encoding, encode
 from tacit.silo.fedst.distances import best_windows, own_distances, rescale_for, unit_of
-from tacit.silo.fedst.forest import Forest
-from tacit.silo.fedst.linear import Logistic, Standard
+from tacit.silo.fedst.forest import Forest, forest_from_arrays
+from tacit.silo.fedst.linear import Logistic, logistic_from_arrays
 from tacit.silo.fedst.settings import Settings
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +86,6 @@ class ShapeletModel:
         return groups
 
 
-def forest_arrays(forest: Forest) -> Arrays:
-    """The forest as arrays for a file."""
-    return {
-        "split_features": np.concatenate(forest.features, axis=1).astype(np.int64),
-        "split_thresholds": np.concatenate(forest.thresholds, axis=1),
-        "leaf_labels": forest.labels.astype(np.int64),
-    }
-
-
-def logistic_arrays(model: Logistic) -> Arrays:
-    """The logistic regression as arrays for a file."""
-    return {
-        "weights": model.weights,
-        "biases": model.biases,
-        "centre": model.standard.centre,
-        "multiplier": model.standard.multiplier,
-    }
-
-
 def model_from(
     arrays: Mapping[str, NDArray[Any]], *, own: Integers, encoding: Encoding, n_classes: int
 ) -> ShapeletModel:
@@ -138,14 +117,5 @@ def trained_model(
 
 def _classifier_from(arrays: Mapping[str, NDArray[Any]], *, n_classes: int) -> Forest | Logistic:
     if "weights" in arrays:
-        standard = Standard(centre=arrays["centre"], multiplier=arrays["multiplier"])
-        return Logistic(weights=arrays["weights"], biases=arrays["biases"], standard=standard)
-    labels = arrays["leaf_labels"].astype(np.intp)
-    # A complete tree: level l takes 2**l columns, and the leaves are one more than the splits.
-    ends = np.cumsum([2**level for level in range(int(labels.shape[1]).bit_length() - 1)])[:-1]
-    return Forest(
-        features=tuple(np.split(arrays["split_features"].astype(np.intp), ends, axis=1)),
-        thresholds=tuple(np.split(arrays["split_thresholds"], ends, axis=1)),
-        labels=labels,
-        n_classes=n_classes,
-    )
+        return logistic_from_arrays(arrays)
+    return forest_from_arrays(arrays, n_classes=n_classes)

@@ -129,7 +129,7 @@ class Plan:
 
     @property
     def terms(self) -> Terms:
-        """The part that is fixed beforehand, with classes and length pinned."""
+        """The part that is fixed beforehand, with classes and length filled in."""
         return Terms(
             program=self.program,
             parties=self.parties,
@@ -191,7 +191,7 @@ def plan_from_dict(plain: Mapping[str, Any]) -> Plan:
     return Plan(**values)
 
 
-def complete(terms: Terms, facts: Sequence[Facts]) -> Plan:
+def complete_plan(terms: Terms, facts: Sequence[Facts]) -> Plan:
     """Join the terms and what all parties announced into the plan, or refuse naming the party.
 
     Every party computes this from the same announcements, so all refuse with the same sentence.

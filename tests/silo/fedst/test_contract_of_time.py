@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ N_CANDIDATES = 800  # one per batch; each takes several message rounds, in all m
 
 @pytest.mark.slow
 def test_the_search_ends_within_one_batch_of_the_contract(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No chance is involved: the bounds hold for the batches that this run had, fast or slow."""
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
@@ -36,7 +35,7 @@ def test_the_search_ends_within_one_batch_of_the_contract(
     plan = replace(asked, program="fedst", params=settings.to_params(), counts=(40, 5, 6))
     rng = np.random.default_rng(0)
     many = replace(inputs[0], X=rng.normal(size=(40, 1, 12)), y=np.arange(40) % 2)
-    result = run_federation(plan, [many, *inputs[1:]], cache=tmp_path)
+    result = run_federation(plan, [many, *inputs[1:]])
 
     ends = np.array(result.info["batch_ends"])
     assert len(ends) == result.info["n_examined"] < N_CANDIDATES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 
 from tacit.silo.fedst.candidates import choose_encoding, encode
 from tacit.silo.fedst.distances import (
@@ -16,6 +15,7 @@ from tacit.silo.fedst.distances import (
     rescale_for,
     unit_of,
 )
+from tacit.silo.secure.jax_x64 import enable_x64
 
 N = 16
 ENCODING = choose_encoding(series_length=N, normalise=True)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 
 from tacit.errors import TacitError
 from tacit.silo.fedst import forest as trees
+from tacit.silo.secure.jax_x64 import enable_x64
 
 
 def grown(
@@ -19,7 +19,7 @@ def grown(
     thresholds = trees.thresholds_from(features, n_thresholds=shape.n_thresholds)
     with enable_x64():
         below = trees.below_thresholds(features, thresholds)
-        nodes = trees.plant(np.eye(shape.n_classes, dtype=np.int64)[codes], **shape.static)
+        nodes = trees.root_nodes(np.eye(shape.n_classes, dtype=np.int64)[codes], **shape.static)
         split = jax.jit(trees.split_level, static_argnames=("level", "shape"))
         chosen = []
         for level in range(shape.depth):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jax.experimental import enable_x64
 from sklearn.linear_model import LogisticRegression
 
 from tacit.silo.fedst.linear import (
@@ -16,6 +15,7 @@ from tacit.silo.fedst.linear import (
     standardise,
     train_logistic,
 )
+from tacit.silo.secure.jax_x64 import enable_x64
 
 
 def problem() -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.experimental import enable_x64
 from sklearn.feature_selection import f_classif
 
 from tacit.errors import TacitError
@@ -23,13 +22,16 @@ from tacit.silo.fedst.quality import (
     gain_in_order,
     gain_keys,
     ig_quality_basic,
+    key_bits,
 )
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.sorting_network import sorted_low_bits
 
 
 def ig_quality(distances: Any, indicators: Any, candidate: Any, *, tie_seed: int) -> Any:
     keys, ours = gain_keys(distances, indicators, candidate, tie_seed=tie_seed)
-    return gain_in_order(sorted_low_bits(keys), ours)
+    ordered = sorted_low_bits(keys, n_bits=key_bits(keys.shape[1]))
+    return gain_in_order(ordered, ours)
 
 
 def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

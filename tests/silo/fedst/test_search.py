@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import TacitError
 from tacit.silo.fedst.program import fedst_program
-from tacit.silo.fedst.search import make_setup
+from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import Settings, settings_from
 from tacit.silo.plan import Plan
 from tacit.silo.secure.plain_session import run_plain
@@ -138,9 +138,9 @@ def test_bad_settings_are_refused(params: dict[str, object], sentence: str) -> N
 
 def test_one_class_and_too_many_series_are_refused() -> None:
     with pytest.raises(TacitError, match="at least 2 classes"):
-        make_setup(Settings(), counts=(3, 3, 3), n_classes=1, series_length=10)
+        public_parameters(Settings(), counts=(3, 3, 3), n_classes=1, series_length=10)
     with pytest.raises(TacitError, match="at most 4096"):
-        make_setup(Settings(), counts=(3000, 3000), n_classes=2, series_length=10)
+        public_parameters(Settings(), counts=(3000, 3000), n_classes=2, series_length=10)
 
 
 def test_several_channels_are_refused() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 
 from tacit.silo.fedst.top_k import top_indices
+from tacit.silo.secure.jax_x64 import enable_x64
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (7, 3), (100, 40), (33, 33)])

@@ -32,9 +32,9 @@ from silo_parties import (
     own_series,
     processes_with,
 )
-from tacit.silo.party.folder import load_config, split_address, write_folders
-from tacit.silo.party.keys import make_key_pair
+from tacit.silo.party.folder import read_folder, split_address, write_folders
 from tacit.silo.plan import Terms
+from tacit.system.certificates import self_signed
 
 pytestmark = pytest.mark.slow
 SLACK = 25.0  # for starting Python on a busy machine
@@ -75,8 +75,9 @@ def test_a_killed_engine_is_named(tmp_path: Path) -> None:
 
 def _assert_strangers_stay_out(f: Federation, tmp_path: Path) -> None:
     """While the parties work, nobody without one of their certificates gets a word in."""
-    make_key_pair("x", key=tmp_path / "x.key", certificate=tmp_path / "x.crt")
-    peer = load_config(f.configs["a"]).peers[0]
+    stranger = self_signed("x", both_sides=True)
+    stranger.write(key=tmp_path / "x.key", certificate=tmp_path / "x.crt")
+    peer = read_folder(f.configs["a"]).peers[0]
     for address in (peer.control, peer.engine):
         assert _is_shut(address, None)
         assert _is_shut(address, (tmp_path / "x.crt", tmp_path / "x.key"))
@@ -125,7 +126,8 @@ def test_a_foreign_certificate_is_named(tmp_path: Path) -> None:
     with federation(tmp_path) as f:
         # A new key, as after `tacit silo renew`, whose certificate the others never got.
         home = f.configs["c"].parent
-        make_key_pair("c", key=home / "party.key", certificate=home / "party.crt")
+        new = self_signed("c", both_sides=True)
+        new.write(key=home / "party.key", certificate=home / "party.crt")
         shutil.copy(home / "party.crt", home / "peers" / "c.crt")
         f.start_all()
         for name in ("a", "b"):

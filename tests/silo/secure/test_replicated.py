@@ -10,15 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 from scipy import stats
 
 from tacit.errors import TacitError
 from tacit.silo.fedst.distances import distances_dot
-from tacit.silo.fedst.secure_distances import nearest
+from tacit.silo.fedst.secure_distances import replicated_distances
 from tacit.silo.secure.bit_slices import bits_of, to_slice, to_slices
+from tacit.silo.secure.faults import PeerFault
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.replicated import Pair, Replicated
-from tacit.silo.secure.session import PeerFault
 
 FALSE_ALARM = 1e-9  # per check
 Kernel = Callable[..., Pair]
@@ -152,7 +152,7 @@ def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None
         run = jax.jit(distances_dot, static_argnames=("cap", "shift"))
         wanted = np.asarray(run(series, series**2, cut, cap=cap, shift=5))
     found, _, _ = together(
-        lambda party, *x: nearest(party, *x, cap=cap, shift=5),
+        lambda party, *x: replicated_distances(party, *x, cap=cap, shift=5),
         *(shares_of(x, np.uint64, rng) for x in (series, series**2, cut)),
     )
     assert np.array_equal(found.astype(np.int64), wanted)
@@ -167,7 +167,7 @@ def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None
 def test_public_numbers_beyond_the_ring_are_refused(cap: int, shift: int, length: int) -> None:
     words = np.zeros((1, length), dtype=np.uint64)
     with pytest.raises(TacitError, match="fit distances below"):
-        nearest(None, (words,) * 2, (words,) * 2, (words,) * 2, cap=cap, shift=shift)  # type: ignore[arg-type]
+        replicated_distances(None, *[(words, words)] * 3, cap=cap, shift=shift)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n_bits", [0, 64])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.silo.secure.session import PeerFault
+from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.shares import frame_of, share_from
 
 
@@ -53,6 +53,6 @@ def test_a_share_of_another_form_is_refused_and_its_sender_named(number: int) ->
     like = shares((3, 4))[1]
     header, payload = damaged_frames()[number]
     assert (header, payload) != frame_of(shares((3, 4))[0])
-    with pytest.raises(PeerFault, match="another type or shape") as fault:
+    with pytest.raises(PeerFault, match="type or shape differs") as fault:
         share_from(header, payload, like=like, sender=2)
     assert fault.value.rank == 2

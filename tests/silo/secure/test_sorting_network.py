@@ -7,8 +7,8 @@ import itertools
 import jax
 import numpy as np
 import pytest
-from jax.experimental import enable_x64
 
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.sorting_network import (
     maximum_of_last_axis,
     next_power_of_two,

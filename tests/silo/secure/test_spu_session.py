@@ -10,9 +10,13 @@ import pytest
 import silo_programs
 from silo_parties import environment, plan_of, processes_with
 from tacit.errors import TacitError
+from tacit.silo import plan
+from tacit.silo.fedst import program
 from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan
-from tacit.silo.secure.compiler import Compiler, cache_key, check_oblivious
+from tacit.silo.secure import spu_session
+from tacit.silo.secure.compiler import Compiler, cache_key, check_oblivious, family_sources
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.plain_session import run_plain
 from tacit.silo.secure.session import LocalInputs, ProgramResult, Session, Shared, check_share
 
@@ -24,9 +28,9 @@ def _programs_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_parties", [2, 3, 5])
-def test_secure_equals_plaintext_bit_for_bit(n_parties: int, tmp_path: Path) -> None:
+def test_secure_equals_plaintext_bit_for_bit(n_parties: int) -> None:
     plan, inputs = plan_of("distances_program", n_parties, k=3, length=5)
-    secure = run_federation(plan, inputs, cache=tmp_path)
+    secure = run_federation(plan, inputs)
     results, sessions = run_plain(silo_programs.distances_program, plan, inputs)
     expected = results[0].arrays["distances"]
     assert np.array_equal(secure.arrays["distances"], expected)
@@ -54,31 +58,31 @@ def _check_shares_only(secure: FederationResult, plan: Plan) -> None:
 
 
 @pytest.mark.slow
-def test_code_that_differs_between_parties_is_not_run(tmp_path: Path) -> None:
+def test_code_that_differs_between_parties_is_not_run() -> None:
     plan, inputs = plan_of("diverging_program", 3)
-    with pytest.raises(TacitError, match="another code of 'shift_by'"):
-        run_federation(plan, inputs, cache=tmp_path)
+    with pytest.raises(TacitError, match="the code of 'shift_by' at the initiator differs"):
+        run_federation(plan, inputs)
 
 
 @pytest.mark.slow
-def test_protocols_whose_source_differs_between_parties_are_not_run(tmp_path: Path) -> None:
+def test_protocols_whose_source_differs_between_parties_are_not_run() -> None:
     plan, inputs = plan_of("other_protocols_program", 3)
-    with pytest.raises(TacitError, match="another code of 'protocols over replicated shares'"):
-        run_federation(plan, inputs, cache=tmp_path)
+    with pytest.raises(TacitError, match="the code of 'sorted_low_bits' at the initiator differs"):
+        run_federation(plan, inputs)
 
 
 @pytest.mark.slow
-def test_a_program_that_sorts_is_refused_on_all_sides(tmp_path: Path) -> None:
+def test_a_program_that_sorts_is_refused_on_all_sides() -> None:
     plan, inputs = plan_of("sorting_program", 3)
     with pytest.raises(TacitError, match="sort, which may open secret values"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
 
 
 @pytest.mark.slow
-def test_who_sent_a_share_of_another_shape_is_named(tmp_path: Path) -> None:
+def test_who_sent_a_share_of_another_shape_is_named() -> None:
     plan, inputs = plan_of("misshapen_program", 3)
-    with pytest.raises(TacitError, match="party 'b' sent a share of another type or shape"):
-        run_federation(plan, inputs, cache=tmp_path)
+    with pytest.raises(TacitError, match="party 'b' sent a share whose type or shape differs"):
+        run_federation(plan, inputs)
 
 
 def test_what_opens_values_is_refused() -> None:
@@ -110,10 +114,14 @@ def test_the_cache_key_depends_on_everything_that_the_code_depends_on() -> None:
         cache_key(lambda x: x, HANDLES, {})
 
 
-def test_compiled_code_is_kept_on_disk_and_damage_is_noticed(tmp_path: Path) -> None:
-    import jax
+def test_the_cache_key_counts_every_source_of_the_family() -> None:
+    counted = set(family_sources())
+    for module in (plan, program, spu_session):
+        assert Path(str(module.__file__)) in counted
 
-    with jax.experimental.enable_x64():
+
+def test_compiled_code_is_kept_on_disk_and_damage_is_noticed(tmp_path: Path) -> None:
+    with enable_x64():
         first = Compiler(tmp_path)
         made = first.get(silo_programs.double, HANDLES, {})
         assert first.get(silo_programs.double, HANDLES, {}) is made
@@ -201,7 +209,7 @@ def test_a_failed_run_leaves_no_process_behind(
     monkeypatch.setenv(*mark.split("=", 1))
     plan, inputs = plan_of("no_such_program", 3)
     with pytest.raises(TacitError, match="party '"):
-        run_federation(plan, inputs, cache=tmp_path)
+        run_federation(plan, inputs)
     assert processes_with(mark) == []
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from silo_parties import environment, plan_of
-from tacit.silo.fedst.settings import Settings
+from silo_problems import owners, plan_for
 from tacit.silo.party.localhost import run_federation
+from tacit.silo.plan import Plan
 from tacit.silo.secure.session import LocalInputs
 
 pytestmark = pytest.mark.slow
@@ -22,14 +21,14 @@ SIDES = ("bytes_sent", "bytes_received", "messages_sent", "messages_received")
 OURS = ("share ", "code ", "reveal ", "announce ", "barrier", "distances", "sorted_low_bits")
 
 
-def _transcripts(inputs: list[LocalInputs], plan: Any, cache: Path) -> list[tuple[Any, ...]]:
+def _transcripts(inputs: list[LocalInputs], plan: Plan) -> list[tuple[Any, ...]]:
     """Step by step what each party sent and received, or all of them together.
 
     Together in the engine's own steps: for some operations it draws by public randomness, anew in
     every run, which party plays which part, so that even two runs on the same data differ in who
     sends how much. All together always send the same.
     """
-    result = run_federation(plan, inputs, cache=cache)
+    result = run_federation(plan, inputs)
     seen = []
     for steps in zip(*(receipt.traffic for receipt in result.receipts), strict=True):
         (name,) = {step["step"] for step in steps}
@@ -40,23 +39,11 @@ def _transcripts(inputs: list[LocalInputs], plan: Any, cache: Path) -> list[tupl
 
 
 @pytest.mark.parametrize("quality", ["f", "ig"])
-def test_the_transcript_depends_on_shapes_and_not_on_candidates(
-    quality: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-    asked, inputs = plan_of("unused", 3)
-    settings = Settings(
-        quality=quality,
-        classifier="forest" if quality == "f" else "logistic",
-        n_candidates=6,
-        n_shapelets=3,
-        lengths=(5,),
-        n_trees=2,
-        depth=2,
-        n_steps=3,
-    )
-    plan = replace(asked, program="fedst", params=settings.to_params())
-    first = _transcripts(inputs, plan, tmp_path)
+def test_the_transcript_depends_on_shapes_and_not_on_candidates(quality: str) -> None:
+    inputs = owners(9, 7, 8)
+    classifier = "forest" if quality == "f" else "logistic"
+    plan = plan_for(inputs, quality=quality, classifier=classifier, n_steps=3)
+    first = _transcripts(inputs, plan)
     names = [name for name, _ in first]
     trained = "split_level" if quality == "f" else "train_logistic"
     assert {"distances", "top_indices", trained, "share candidates"} <= set(names)
@@ -66,8 +53,8 @@ def test_the_transcript_depends_on_shapes_and_not_on_candidates(
 
     other = LocalInputs(X=np.flip(inputs[0].X, axis=2) ** 3, y=inputs[0].y, private={"seed": 7})
     assert not np.allclose(other.X[:3], inputs[0].X[:3])
-    assert _transcripts([other, *inputs[1:]], plan, tmp_path) == first
+    assert _transcripts([other, *inputs[1:]], plan) == first
 
     if quality == "f":  # the twin: another length is seen, so the comparison above can fail
-        longer = replace(plan, params=replace(settings, lengths=(6,)).to_params())
-        assert _transcripts(inputs, longer, tmp_path) != first
+        longer = replace(plan, params={**plan.params, "lengths": [6, 9]})
+        assert _transcripts(inputs, longer) != first

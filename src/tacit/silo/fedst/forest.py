@@ -9,14 +9,16 @@ so secure and plaintext forests are equal, node for node.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.errors import TacitError
+from tacit.silo.secure.session import Arrays
 from tacit.silo.secure.sorting_network import maximum_of_last_axis, next_power_of_two
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def choose_shape(
     if n_rows > MAX_ROWS:
         raise TacitError(
             f"the exact split scores take at most {MAX_ROWS} series, got {n_rows}; "
-            "let the parties bring a sample."
+            "have the parties bring a sample."
         )
     return ForestShape(
         n_trees=n_trees,
@@ -111,7 +113,7 @@ def row_weights(*, n_trees: int, n_rows: int, seed: int, bootstrap: bool) -> Int
 def level_features(*, shape: ForestShape, level: int) -> NDArray[np.intp]:
     """Which features (trees, features_per_split) the splits of one level may use; public.
 
-    Each tree takes every s-th feature from a random start, around the end if need be: as varied as
+    Each tree takes every s-th feature from a random start, wrapping around the end: as varied as
     needed, a fair sample of good and poor shapelets (they are sorted), and one slice to compute.
     """
     start, step = _progressions(shape, level)
@@ -131,7 +133,7 @@ def below_thresholds(features: Array, thresholds: Array) -> Array:
     return (features[:, None, :] <= thresholds[:, :, None]).astype(features.dtype)
 
 
-def plant(indicators: Array, *, shape: ShapeKey) -> Array:
+def root_nodes(indicators: Array, *, shape: ShapeKey) -> Array:
     """Class weights of the rows at each tree's root, (trees, 1, C, M); no communication."""
     of = shape_of(shape)
     weights = row_weights(
@@ -253,11 +255,6 @@ def leaf_counts(leaves: Array) -> Array:
     return jnp.sum(leaves, axis=3)
 
 
-def add(a: Array, b: Array) -> Array:
-    """The sum; no communication."""
-    return a + b
-
-
 def noised_labels(counts: Array) -> Array:
     """The class with the largest noised count in each leaf, the lower class on a tie."""
     # Noise can be negative; the keys may not be, for their low bits hold the class.
@@ -296,6 +293,27 @@ class Forest:
         """The share of trees that vote for each class, (n, C)."""
         chosen = self.labels[np.arange(len(self.labels))[:, None], self.leaves(features)]
         return np.stack([(chosen == c).mean(axis=0) for c in range(self.n_classes)], axis=1)
+
+    def to_arrays(self) -> Arrays:
+        """The forest as arrays for a file."""
+        return {
+            "split_features": np.concatenate(self.features, axis=1).astype(np.int64),
+            "split_thresholds": np.concatenate(self.thresholds, axis=1),
+            "leaf_labels": self.labels.astype(np.int64),
+        }
+
+
+def forest_from_arrays(arrays: Mapping[str, NDArray[Any]], *, n_classes: int) -> Forest:
+    """Read back `Forest.to_arrays`."""
+    labels = arrays["leaf_labels"].astype(np.intp)
+    # A complete tree: level l takes 2**l columns, and the leaves are one more than the splits.
+    ends = np.cumsum([2**level for level in range(int(labels.shape[1]).bit_length() - 1)])[:-1]
+    return Forest(
+        features=tuple(np.split(arrays["split_features"].astype(np.intp), ends, axis=1)),
+        thresholds=tuple(np.split(arrays["split_thresholds"], ends, axis=1)),
+        labels=labels,
+        n_classes=n_classes,
+    )
 
 
 def assemble(

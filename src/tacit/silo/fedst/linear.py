@@ -7,14 +7,16 @@ closely, not bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.secure.session import Arrays
 
 if TYPE_CHECKING:
     from jax import Array
@@ -35,7 +37,7 @@ _WEIGHT_UNIT = 2.0**-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standard:
+class Standardisation:
     """P0's centre and integer multiplier (K, 1) of each feature, from its own rows."""
 
     centre: Integers
@@ -65,13 +67,13 @@ def roots(features: Array) -> Array:
     return root
 
 
-def standard_from(own_features: Integers) -> Standard:
+def standard_from(own_features: Integers) -> Standardisation:
     """Centre and multiplier from P0's own features (K, M0)."""
     own = plain_roots(own_features)
     centre = np.rint(own.mean(axis=1, keepdims=True)).astype(np.int64)
     deviation = np.maximum(own.std(axis=1, keepdims=True), _SMALLEST_DEVIATION)
     multiplier = np.rint(2.0 ** (STANDARD_BITS + _MULTIPLIER_BITS) / deviation).astype(np.int64)
-    return Standard(centre=centre, multiplier=multiplier)
+    return Standardisation(centre=centre, multiplier=multiplier)
 
 
 def standardise_ints(features: Array, centre: Array, multiplier: Array, xp: object) -> Array:
@@ -126,10 +128,25 @@ class Logistic:
 
     weights: NDArray[np.float64]
     biases: NDArray[np.float64]
-    standard: Standard
+    standard: Standardisation
 
     def probabilities(self, features: Integers) -> NDArray[np.float64]:
         """Class probabilities (n, C) of features (K, n)."""
         scores = self.standard.apply(features) @ self.weights + self.biases
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+    def to_arrays(self) -> Arrays:
+        """The model as arrays for a file."""
+        return {
+            "weights": self.weights,
+            "biases": self.biases,
+            "centre": self.standard.centre,
+            "multiplier": self.standard.multiplier,
+        }
+
+
+def logistic_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Logistic:
+    """Read back `Logistic.to_arrays`."""
+    standard = Standardisation(centre=arrays["centre"], multiplier=arrays["multiplier"])
+    return Logistic(weights=arrays["weights"], biases=arrays["biases"], standard=standard)

@@ -1,38 +1,22 @@
 """The same computation for one owner who holds everything: the comparison scopes and the oracle.
 
-Nothing is protected here. `pool` gives, bit for bit, the model that a federation of the same
+Nothing is protected here. `fit_pooled` gives, bit for bit, the model that a federation of the same
 owners would give (forest; the logistic weights agree to the engine's precision), because P0's
 rows come first and candidates, thresholds and centres come from them alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.silo.secure.plain_session import run_plain
-from tacit.silo.secure.session import LocalInputs, ProgramResult, Session
+from tacit.silo.fedst.program import run_stages
+from tacit.silo.fedst.search import public_parameters
+from tacit.silo.fedst.settings import Settings
+from tacit.silo.secure.plain_session import run_alone
+from tacit.silo.secure.session import LocalInputs, ProgramResult
 from tacit.system.progress import Progress, silent
-
-if TYPE_CHECKING:
-    from tacit.silo.fedst.settings import Settings
-    from tacit.silo.plan import Plan
-
-
-def alone(
-    program: Callable[[Session], ProgramResult], *, progress: Progress = silent
-) -> ProgramResult:
-    """Run a program of one owner in plaintext."""
-    nothing = LocalInputs(X=np.empty((0, 1, 0)), y=np.empty(0, dtype=np.intp))
-    results, _ = run_plain(
-        lambda session, _inputs, _plan: program(session),
-        cast("Plan", None),  # a plan is an agreement between owners; here is only one
-        [nothing],
-        progress=progress,
-    )
-    return results[0]
 
 
 def fit_alone(
@@ -44,11 +28,8 @@ def fit_alone(
     progress: Progress = silent,
 ) -> ProgramResult:
     """Search, transform and classifier of one owner; the first `n_anchor` rows act as P0's."""
-    from tacit.silo.fedst.program import run_stages
-    from tacit.silo.fedst.search import make_setup
-
     kept = len(inputs.X) if n_anchor is None else n_anchor
-    setup = make_setup(
+    public = public_parameters(
         settings,
         counts=(len(inputs.X),),
         n_classes=n_classes,
@@ -57,10 +38,10 @@ def fit_alone(
     )
     private = {**inputs.private, "n_anchor": kept}
     whole = LocalInputs(X=inputs.X, y=inputs.y, private=private)
-    return alone(lambda session: run_stages(session, whole, setup), progress=progress)
+    return run_alone(lambda session: run_stages(session, whole, public), progress=progress)
 
 
-def pool(
+def fit_pooled(
     settings: Settings,
     inputs: Sequence[LocalInputs],
     *,

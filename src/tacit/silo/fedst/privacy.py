@@ -8,14 +8,17 @@ a shift that does not depend on the data. The proofs are in docs/guarantees/silo
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.errors import TacitError
 from tacit.noise import SYSTEM_NOISE, discrete_laplace
-from tacit.silo.fedst.forest import add
 from tacit.silo.fedst.quality import GAIN_BITS, GAIN_ERROR
 from tacit.silo.secure.session import Session, Shared
+
+if TYPE_CHECKING:
+    from jax import Array
 
 # One owner's noise beyond this would not fit the arithmetic: the run ends. With the scales allowed
 # that happens with a probability below exp(-128) for one value.
@@ -47,10 +50,15 @@ def leaf_scale(*, n_trees: int, epsilon: float) -> float:
     return 2.0 * n_trees / epsilon
 
 
+def add(a: Array, b: Array) -> Array:
+    """The sum; no communication."""
+    return a + b
+
+
 def add_noise(session: Session, value: Shared, *, scale: float) -> Shared:
     """A shared array of integers plus discrete Laplace noise of every owner but P0.
 
-    Opens nothing. Not covered: a noise beyond `NOISE_LIMIT`, which ends the run.
+    Opens nothing. Not covered: noise beyond `NOISE_LIMIT`, which ends the run.
     """
     if not 0.0 < scale <= LARGEST_SCALE:
         raise TacitError(

@@ -26,22 +26,21 @@ from tacit.silo.fedst.linear import (
     standardise,
     train_logistic,
 )
-from tacit.silo.fedst.plaintext import alone
 from tacit.silo.fedst.privacy import add_noise, leaf_scale
 from tacit.silo.fedst.search import (
-    Own,
-    Searched,
-    Setup,
-    make_setup,
+    OwnSeries,
+    PublicParameters,
+    SearchResult,
     prepare,
+    public_parameters,
     reveal_best,
     search_candidates,
     share_data,
 )
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.fedst.transform import choice_matrix, select_rows
-from tacit.silo.model import Arrays, forest_arrays, logistic_arrays
-from tacit.silo.secure.session import LocalInputs, ProgramResult, Session, Shared
+from tacit.silo.secure.plain_session import run_alone
+from tacit.silo.secure.session import Arrays, LocalInputs, ProgramResult, Session, Shared
 
 if TYPE_CHECKING:
     from tacit.silo.plan import Plan
@@ -53,43 +52,43 @@ def fedst_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramR
     Parties: all owners of the plan; corruption: one computing party, passive; no dealer.
     Opens: see the module. Not covered: counts, lengths, classes, timing.
     """
-    setup = make_setup(
+    public = public_parameters(
         settings_from(plan.params),
         counts=plan.counts,
         n_classes=len(plan.classes),
         series_length=plan.series_length,
     )
-    return run_stages(session, inputs, setup)
+    return run_stages(session, inputs, public)
 
 
-def run_stages(session: Session, inputs: LocalInputs, setup: Setup) -> ProgramResult:
+def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) -> ProgramResult:
     """Search, transform and classifier under the scope of the settings, with their costs."""
-    watch = _Watch(session)
-    own = prepare(session, inputs, setup)
-    data = share_data(session, own, setup)
-    local_search = setup.settings.scope == "local-search"
-    searched = search_candidates(session, own, data, setup, with_quality=not local_search)
-    k = setup.settings.n_shapelets
+    costs = _StageCosts(session)
+    own = prepare(session, inputs, public)
+    data = share_data(session, own, public)
+    local_search = public.settings.scope == "local-search"
+    searched = search_candidates(session, own, data, public, with_quality=not local_search)
+    k = public.settings.n_shapelets
     if local_search:
-        indices = _own_choice(own, searched, setup) if own.rank == 0 else None
+        indices = _own_choice(own, searched, public) if own.rank == 0 else None
     else:
-        indices = reveal_best(session, searched, setup, k=k)
+        indices = reveal_best(session, searched, public, k=k)
     k = min(k, searched.n_examined)
-    watch.note("search")
+    costs.note("search")
     own_features = searched.own[indices] if searched.own is not None else None
-    if setup.settings.scope == "local-transform":
-        arrays = _own_classifier(own, own_features, setup) if own.rank == 0 else {}
-        watch.note("transform")
+    if public.settings.scope == "local-transform":
+        arrays = _own_classifier(own, own_features, public) if own.rank == 0 else {}
+        costs.note("transform")
     else:
         choice = None if indices is None else choice_matrix(indices, n=searched.n_examined)
         shape = (k, searched.n_examined)
         chosen = session.share("choice", choice, owner=0, shape=shape, limit=1)
         features = session.run(select_rows, chosen, searched.distances)
-        watch.note("transform")
+        costs.note("transform")
         anchor = None if own_features is None else own_features[:, : own.n_anchor]
-        arrays = train(session, features, data.indicators, anchor, setup)
-    watch.note("classifier")
-    info: dict[str, Any] = {"n_examined": searched.n_examined, **watch.info}
+        arrays = train(session, features, data.indicators, anchor, public)
+    costs.note("classifier")
+    info: dict[str, Any] = {"n_examined": searched.n_examined, **costs.info}
     info["batch_ends"] = list(searched.batch_ends)
     if own.rank == 0:
         assert indices is not None
@@ -97,7 +96,7 @@ def run_stages(session: Session, inputs: LocalInputs, setup: Setup) -> ProgramRe
     return ProgramResult(info=info)
 
 
-class _Watch:
+class _StageCosts:
     """Seconds and bytes of each stage, at this owner."""
 
     def __init__(self, session: Session) -> None:
@@ -116,7 +115,7 @@ class _Watch:
         self._time, self._bytes, self._rounds, self._compiled = now, sent, rounds, compiled
 
 
-def _places(own: Own, indices: NDArray[np.intp]) -> Arrays:
+def _places(own: OwnSeries, indices: NDArray[np.intp]) -> Arrays:
     """Where the chosen shapelets lie in P0's series."""
     series = np.concatenate([c.series for c in own.candidates])[indices]
     start = np.concatenate([c.start for c in own.candidates])[indices]
@@ -129,37 +128,39 @@ def _places(own: Own, indices: NDArray[np.intp]) -> Arrays:
     }
 
 
-def _own_choice(own: Own, searched: Searched, setup: Setup) -> NDArray[np.intp]:
+def _own_choice(
+    own: OwnSeries, searched: SearchResult, public: PublicParameters
+) -> NDArray[np.intp]:
     """P0's best candidates by its own rows alone, in plaintext at P0."""
     mine, kept = searched.own, own.n_anchor
     assert mine is not None
-    local = replace(setup, counts=(kept,))
+    local = replace(public, counts=(kept,))
     whole = own.encoded[:kept]
     rows = replace(own, encoded=whole, y=own.y[:kept])
 
     def rank(session: Session) -> ProgramResult:
         data = share_data(session, rows, local)
         found = search_candidates(session, rows, data, local, with_quality=True)
-        best = reveal_best(session, found, local, k=setup.settings.n_shapelets)
+        best = reveal_best(session, found, local, k=public.settings.n_shapelets)
         assert best is not None
         return ProgramResult(arrays={"best": best})
 
     # The same candidates as examined together, even if the contract ended the search early.
-    local = replace(local, batches=_examined(setup, searched.n_examined))
-    local = replace(local, settings=replace(setup.settings, time_contract=None, epsilon=None))
-    return np.asarray(alone(rank).arrays["best"], dtype=np.intp)
+    local = replace(local, batches=_examined(public, searched.n_examined))
+    local = replace(local, settings=replace(public.settings, time_contract=None, epsilon=None))
+    return np.asarray(run_alone(rank).arrays["best"], dtype=np.intp)
 
 
-def _examined(setup: Setup, n: int) -> Any:
-    ends = np.cumsum([batch.count for batch in setup.batches])
-    return setup.batches[: int(np.searchsorted(ends, n)) + 1]
+def _examined(public: PublicParameters, n: int) -> Any:
+    ends = np.cumsum([batch.count for batch in public.batches])
+    return public.batches[: int(np.searchsorted(ends, n)) + 1]
 
 
-def _own_classifier(own: Own, features: Integers | None, setup: Setup) -> Arrays:
+def _own_classifier(own: OwnSeries, features: Integers | None, public: PublicParameters) -> Arrays:
     """P0's classifier on its own rows alone, in plaintext at P0."""
     assert features is not None
     kept = own.n_anchor
-    local = replace(setup, counts=(kept,))
+    local = replace(public, counts=(kept,))
     table = features[:, :kept]
 
     def fit(session: Session) -> ProgramResult:
@@ -168,32 +169,40 @@ def _own_classifier(own: Own, features: Integers | None, setup: Setup) -> Arrays
         shared = session.share("features", table, owner=0, shape=table.shape)
         return ProgramResult(arrays=train(session, shared, data.indicators, table, local))
 
-    return dict(alone(fit).arrays)
+    return dict(run_alone(fit).arrays)
 
 
 def train(
-    session: Session, features: Shared, indicators: Shared, anchor: Integers | None, setup: Setup
+    session: Session,
+    features: Shared,
+    indicators: Shared,
+    anchor: Integers | None,
+    public: PublicParameters,
 ) -> Arrays:
     """The classifier of the settings on features (K, M); its arrays at P0, nothing elsewhere.
 
     `anchor` are P0's own features, from which thresholds or centres come; None elsewhere.
     """
-    if setup.settings.classifier == "forest":
-        return _train_forest(session, features, indicators, anchor, setup)
-    return _train_logistic(session, features, indicators, anchor, setup)
+    if public.settings.classifier == "forest":
+        return _train_forest(session, features, indicators, anchor, public)
+    return _train_logistic(session, features, indicators, anchor, public)
 
 
 def _train_forest(
-    session: Session, features: Shared, indicators: Shared, anchor: Integers | None, setup: Setup
+    session: Session,
+    features: Shared,
+    indicators: Shared,
+    anchor: Integers | None,
+    public: PublicParameters,
 ) -> Arrays:
-    settings = setup.settings
+    settings = public.settings
     shape = trees.choose_shape(
         n_trees=settings.n_trees,
         n_features=features.shape[0],
         n_thresholds=settings.n_thresholds,
-        n_rows=setup.n_series,
-        n_classes=setup.n_classes,
-        depth=settings.forest_depth(setup.n_classes),
+        n_rows=public.n_series,
+        n_classes=public.n_classes,
+        depth=settings.forest_depth(public.n_classes),
         seed=settings.seed,
         bootstrap=settings.epsilon is None,
     )
@@ -208,9 +217,9 @@ def _train_forest(
         limit=2**DISTANCE_BITS,
     )
     below = session.run(trees.below_thresholds, features, thresholds)
-    nodes = session.run(trees.plant, indicators, static=shape.static)
+    nodes = session.run(trees.root_nodes, indicators, static=shape.static)
     if settings.epsilon is not None:
-        return _private_forest(session, nodes, below, limits, anchor, shape, setup)
+        return _private_forest(session, nodes, below, limits, anchor, shape, public)
     chosen = []
     for level in range(shape.depth):
         static: Mapping[str, Any] = {**shape.static, "level": level}
@@ -219,13 +228,13 @@ def _train_forest(
         session.free(before)
         chosen.append(columns)
         session.progress(level + 1, shape.depth, f"level {level + 1} of {shape.n_trees} trees")
-    labels = session.run(trees.leaf_labels, nodes, static={"n_rows": setup.n_series})
+    labels = session.run(trees.leaf_labels, nodes, static={"n_rows": public.n_series})
     opened = [session.reveal(columns, to=0, what="forest splits") for columns in chosen]
     leaves = session.reveal(labels, to=0, what="forest leaf labels")
     if limits is None or leaves is None:
         return {}
     columns_of_levels = [columns for columns in opened if columns is not None]
-    return forest_arrays(trees.assemble(columns_of_levels, leaves, limits, shape))
+    return trees.assemble(columns_of_levels, leaves, limits, shape).to_arrays()
 
 
 def _private_forest(
@@ -235,7 +244,7 @@ def _private_forest(
     limits: Integers | None,
     anchor: Integers | None,
     shape: trees.ForestShape,
-    setup: Setup,
+    public: PublicParameters,
 ) -> Arrays:
     """Leaf labels from noised counts over splits that P0 drew without looking at others' data.
 
@@ -247,7 +256,7 @@ def _private_forest(
     Assumes: at least one of these owners draws its noise as agreed and does not tell it to P0.
     Not covered: P0's own series, towards P0; counts per owner and classes, which are public.
     """
-    epsilon = setup.settings.leaf_epsilon
+    epsilon = public.settings.leaf_epsilon
     assert epsilon is not None
     splits = None
     if limits is not None:
@@ -271,11 +280,15 @@ def _private_forest(
     leaves = session.reveal(labels, to=0, what="forest leaf labels (noised)")
     if limits is None or splits is None or leaves is None:
         return {}
-    return forest_arrays(trees.assemble(splits, leaves, limits, shape))
+    return trees.assemble(splits, leaves, limits, shape).to_arrays()
 
 
 def _train_logistic(
-    session: Session, features: Shared, indicators: Shared, anchor: Integers | None, setup: Setup
+    session: Session,
+    features: Shared,
+    indicators: Shared,
+    anchor: Integers | None,
+    public: PublicParameters,
 ) -> Arrays:
     standard = None if anchor is None else standard_from(anchor)
     shape = (features.shape[0], 1)
@@ -294,10 +307,10 @@ def _train_logistic(
         limit=LARGEST_MULTIPLIER,
     )
     table = session.run(standardise, features, centre, multiplier)
-    static = {"n_steps": setup.settings.n_steps, "penalty": setup.settings.penalty}
+    static = {"n_steps": public.settings.n_steps, "penalty": public.settings.penalty}
     weights, biases = session.run(train_logistic, table, indicators, static=static)
     opened = session.reveal(weights, to=0, what="logistic weights")
     opened_biases = session.reveal(biases, to=0, what="logistic weights")
     if standard is None or opened is None or opened_biases is None:
         return {}
-    return logistic_arrays(Logistic(weights=opened, biases=opened_biases, standard=standard))
+    return Logistic(weights=opened, biases=opened_biases, standard=standard).to_arrays()

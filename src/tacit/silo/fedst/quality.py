@@ -36,7 +36,7 @@ def check_series_count(n_series: int) -> None:
     if n_series > MAX_SERIES:
         raise TacitError(
             f"the exact quality sums take at most {MAX_SERIES} series, got {n_series}; "
-            "let the parties bring a sample."
+            "have the parties bring a sample."
         )
 
 

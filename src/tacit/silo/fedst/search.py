@@ -27,7 +27,7 @@ from tacit.silo.fedst.candidates import (
 )
 from tacit.silo.fedst.distances import (
     DISTANCE_BITS,
-    distances_elementwise,
+    DISTANCES,
     own_distances,
     rescale_for,
 )
@@ -41,16 +41,18 @@ from tacit.silo.fedst.quality import (
     ig_quality_basic,
     key_bits,
 )
+from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.fedst.top_k import top_indices
 from tacit.silo.fedst.transform import join_columns, join_rows
+from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, Session, Shared
 
 _GAINS = ("ig", "ig-basic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class PublicParameters:
     """Everything public about one run that follows from the plan."""
 
     settings: Settings
@@ -65,14 +67,14 @@ class Setup:
         return sum(self.counts)
 
 
-def make_setup(
+def public_parameters(
     settings: Settings,
     *,
     counts: Sequence[int],
     n_classes: int,
     series_length: int,
     n_sources: int | None = None,
-) -> Setup:
+) -> PublicParameters:
     """Derive batches and encoding; `n_sources` is how many of P0's series feed candidates."""
     check_series_count(sum(counts))
     if n_classes < 2:
@@ -90,7 +92,7 @@ def make_setup(
         batch_size=settings.batch_size,
         seed=settings.seed,
     )
-    return Setup(
+    return PublicParameters(
         settings=settings,
         counts=tuple(counts),
         n_classes=n_classes,
@@ -100,7 +102,7 @@ def make_setup(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class OwnSeries:
     """What one owner holds in plaintext: integers, class indices, and at P0 its candidates.
 
     `n_anchor` of P0's first rows feed candidates, thresholds and centres; it is all of them,
@@ -114,20 +116,20 @@ class Own:
     candidates: list[Candidates] = field(default_factory=list)
 
 
-def prepare(session: Session, inputs: LocalInputs, setup: Setup) -> Own:
+def prepare(session: Session, inputs: LocalInputs, public: PublicParameters) -> OwnSeries:
     """Encode this owner's series and, at P0, draw the candidates with its private seed."""
     if inputs.X.ndim != 3 or inputs.X.shape[1] != 1:
         raise TacitError(
             f"the secure search takes one channel, got series of shape {inputs.X.shape[1:]}; "
             "choose a channel."
         )
-    encoded = encode(inputs.X[:, 0, :], setup.encoding)
+    encoded = encode(inputs.X[:, 0, :], public.encoding)
     n_anchor = int(inputs.private.get("n_anchor", len(encoded)))
     candidates = []
     if session.rank == 0:
         rng = np.random.default_rng(inputs.private.get("seed"))
-        candidates = draw_candidates(encoded[:n_anchor], setup.batches, rng=rng)
-    return Own(
+        candidates = draw_candidates(encoded[:n_anchor], public.batches, rng=rng)
+    return OwnSeries(
         rank=session.rank, encoded=encoded, y=inputs.y, n_anchor=n_anchor, candidates=candidates
     )
 
@@ -141,11 +143,11 @@ class SharedData:
     indicators: Shared
 
 
-def share_data(session: Session, own: Own, setup: Setup) -> SharedData:
+def share_data(session: Session, own: OwnSeries, public: PublicParameters) -> SharedData:
     """Every owner shares its labels as indicating vectors, and all but P0 share their series."""
-    limit, n_classes = setup.encoding.limit, setup.n_classes
+    limit, n_classes = public.encoding.limit, public.n_classes
     series, squares, indicators = [], [], []
-    for owner, count in enumerate(setup.counts):
+    for owner, count in enumerate(public.counts):
         mine = owner == own.rank
         one_hot = np.eye(n_classes, dtype=np.int64)[own.y] if mine else None
         indicators.append(
@@ -153,7 +155,7 @@ def share_data(session: Session, own: Own, setup: Setup) -> SharedData:
         )
         if owner == 0:
             continue
-        shape = (count, setup.encoding.series_length)
+        shape = (count, public.encoding.series_length)
         values = own.encoded if mine else None
         series.append(session.share("series", values, owner=owner, shape=shape, limit=limit))
         values = own.encoded**2 if mine else None
@@ -173,7 +175,7 @@ def _joined(session: Session, blocks: Sequence[Shared]) -> Shared | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class SearchResult:
     """Distances (n, M) of the candidates examined, in shares, and what P0 knows about them."""
 
     n_examined: int
@@ -184,34 +186,39 @@ class Searched:
 
 
 def search_candidates(
-    session: Session, own: Own, data: SharedData, setup: Setup, *, with_quality: bool
-) -> Searched:
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    *,
+    with_quality: bool,
+) -> SearchResult:
     """Distances, and qualities, of one batch after another until done or out of time."""
     start = time.monotonic()
     distances, gains, own_rows, ends = [], [], [], []
     examined = 0
-    total = sum(batch.count for batch in setup.batches)
-    for number, batch in enumerate(setup.batches):
-        block, mine = _batch_distances(session, own, data, setup, number=number)
+    total = sum(batch.count for batch in public.batches)
+    for number, batch in enumerate(public.batches):
+        block, mine = _batch_distances(session, own, data, public, number=number)
         distances.append(block)
         own_rows.append(mine)
-        if with_quality and setup.settings.quality in _GAINS:
-            gains.append(_batch_gain(session, own, data, setup, block, number=number))
+        if with_quality and public.settings.quality in _GAINS:
+            gains.append(_batch_gain(session, own, data, public, block, number=number))
         examined += batch.count
         spent = time.monotonic() - start
         ends.append(round(spent, 4))
         left = spent / examined * (total - examined)
-        contract = setup.settings.time_contract
+        contract = public.settings.time_contract
         if contract is not None:
             left = min(left, max(0.0, contract - spent))
         session.progress(examined, total, f"{examined} candidates, about {left:.0f} s left")
-        if examined < total and _out_of_time(session, setup, spent=spent, batches=number + 1):
+        if examined < total and _out_of_time(session, public, spent=spent, batches=number + 1):
             break
     joined = _joined(session, distances)
     assert joined is not None  # there is at least one batch
-    qualities = _qualities(session, data, setup, joined, gains) if with_quality else None
+    qualities = _qualities(session, data, public, joined, gains) if with_quality else None
     rows = np.concatenate([r for r in own_rows if r is not None]) if own.rank == 0 else None
-    return Searched(
+    return SearchResult(
         n_examined=examined,
         distances=joined,
         qualities=qualities,
@@ -221,16 +228,16 @@ def search_candidates(
 
 
 def _batch_distances(
-    session: Session, own: Own, data: SharedData, setup: Setup, *, number: int
+    session: Session, own: OwnSeries, data: SharedData, public: PublicParameters, *, number: int
 ) -> tuple[Shared, Integers | None]:
     """Distances (b, M) of one batch: P0's own rows in plaintext, the others' over shares."""
-    batch = setup.batches[number]
-    rescale = rescale_for(batch.length, setup.encoding)
+    batch = public.batches[number]
+    rescale = rescale_for(batch.length, public.encoding)
     windows = mine = None
     if own.rank == 0:
         windows = own.candidates[number].windows
         mine = own_distances(own.encoded, windows, rescale)
-    shape = (batch.count, setup.counts[0])
+    shape = (batch.count, public.counts[0])
     block = session.share("own distances", mine, owner=0, shape=shape, limit=2**DISTANCE_BITS)
     if data.series is None or data.squares is None:
         return block, mine
@@ -239,37 +246,43 @@ def _batch_distances(
         windows,
         owner=0,
         shape=(batch.count, batch.length),
-        limit=setup.encoding.limit,
+        limit=public.encoding.limit,
     )
-    if setup.settings.distance == "dot":
-        narrow = setup.encoding.narrow
-        static = rescale.static
-        remote = session.distances(data.series, data.squares, cut, static=static, narrow=narrow)
+    operands = (data.series, data.squares, cut)
+    if public.settings.distance == "dot" and public.encoding.narrow:
+        remote = session.run_kernel(NARROW_DISTANCES, *operands, static=rescale.static)
     else:
-        operands = (data.series, data.squares, cut)
-        remote = session.run(distances_elementwise, *operands, static=rescale.static)
+        route = DISTANCES[public.settings.distance]
+        remote = session.run(route, *operands, static=rescale.static)
     joined = session.run(join_columns, block, remote)
     session.free(block, cut, remote)
     return joined, mine
 
 
 def _batch_gain(
-    session: Session, own: Own, data: SharedData, setup: Setup, block: Shared, *, number: int
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    block: Shared,
+    *,
+    number: int,
 ) -> Shared:
     """Information gains of one batch, against the class of each candidate's own series."""
     classes = None
     if own.rank == 0:
-        classes = np.eye(setup.n_classes, dtype=np.int64)[own.y[own.candidates[number].series]]
-    shape = (setup.batches[number].count, setup.n_classes)
+        classes = np.eye(public.n_classes, dtype=np.int64)[own.y[own.candidates[number].series]]
+    shape = (public.batches[number].count, public.n_classes)
     shared = session.share("candidate classes", classes, owner=0, shape=shape, limit=1)
-    static = {"tie_seed": setup.settings.seed}
+    static = {"tie_seed": public.settings.seed}
     operands = (block, data.indicators, shared)
     gain: Shared
-    if setup.settings.quality == "ig-basic":
+    if public.settings.quality == "ig-basic":
         gain = session.run(ig_quality_basic, *operands, static=static)
     else:
         keys, ours = session.run(gain_keys, *operands, static=static)
-        ordered = session.sorted_low_bits(keys, n_bits=key_bits(setup.n_series))
+        n_bits = {"n_bits": key_bits(public.n_series)}
+        ordered = session.run_kernel(SORTED_LOW_BITS, keys, static=n_bits)
         gain = session.run(gain_in_order, ordered, ours)
         session.free(keys, ours, ordered)
     session.free(shared)
@@ -277,7 +290,11 @@ def _batch_gain(
 
 
 def _qualities(
-    session: Session, data: SharedData, setup: Setup, distances: Shared, gains: Sequence[Shared]
+    session: Session,
+    data: SharedData,
+    public: PublicParameters,
+    distances: Shared,
+    gains: Sequence[Shared],
 ) -> Shared:
     if gains:
         joined = _joined(session, gains)
@@ -288,9 +305,9 @@ def _qualities(
     return quality
 
 
-def _out_of_time(session: Session, setup: Setup, *, spent: float, batches: int) -> bool:
+def _out_of_time(session: Session, public: PublicParameters, *, spent: float, batches: int) -> bool:
     """P0's clock decides and tells the others; the boundary nearest to the contract wins."""
-    contract = setup.settings.time_contract
+    contract = public.settings.time_contract
     if contract is None:
         return False
     stop = spent + 0.5 * spent / batches > contract
@@ -299,7 +316,7 @@ def _out_of_time(session: Session, setup: Setup, *, spent: float, batches: int) 
 
 
 def reveal_best(
-    session: Session, searched: Searched, setup: Setup, *, k: int
+    session: Session, searched: SearchResult, public: PublicParameters, *, k: int
 ) -> NDArray[np.intp] | None:
     """The indices of the k best candidates, best first, to P0 only.
 
@@ -310,10 +327,10 @@ def reveal_best(
     """
     assert searched.qualities is not None
     qualities, k = searched.qualities, min(k, searched.n_examined)
-    epsilon = setup.settings.selection_epsilon
+    epsilon = public.settings.selection_epsilon
     what = "shapelet indices"
     if epsilon is not None:
-        scale = selection_scale(n_series=setup.n_series, n_chosen=k, epsilon=epsilon)
+        scale = selection_scale(n_series=public.n_series, n_chosen=k, epsilon=epsilon)
         qualities = add_noise(session, qualities, scale=scale)
         what = "shapelet indices (noised)"
     best = session.run(top_indices, qualities, static={"k": k, "noised": epsilon is not None})

@@ -1,4 +1,4 @@
-"""Shapelet distances over replicated shares in the ring of 2^32: `distances_dot`, in bulk.
+"""The kernel of shapelet distances: `distances_dot`, over replicated shares in the ring of 2^32.
 
 The integers are those of `tacit.silo.fedst.distances`, bit for bit, for encodings whose distances
 all lie below 2^31 (`Encoding.narrow`); a share of the ring of 2^64 becomes one of 2^32 locally, by
@@ -11,6 +11,8 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
+from tacit.silo.fedst.distances import distances_dot
+from tacit.silo.secure.kernels import Kernel, Shape
 from tacit.silo.secure.replicated import Pair, Replicated, Words
 
 Limbs = tuple[Floats, Floats]
@@ -18,7 +20,7 @@ Limbs = tuple[Floats, Floats]
 MAX_LENGTH = 2**20
 
 
-def nearest(
+def replicated_distances(
     party: Replicated, series: Pair, squares: Pair, shapelets: Pair, *, cap: int, shift: int
 ) -> Pair:
     """Rescaled distances (b, R), in the ring of 2^64, of shapelets (b, L) to series (R, N).
@@ -28,7 +30,7 @@ def nearest(
     if not (0 <= cap < 2**31 and 0 <= shift < 32 and shapelets[0].shape[1] <= MAX_LENGTH):
         raise TacitError(
             f"a cap of {cap}, a shift by {shift} or a length of {shapelets[0].shape[1]} does not "
-            "fit distances below 2^31; use narrow=False."
+            "fit distances below 2^31; use `distances_dot` instead."
         )
     low = [_low_words(x) for x in (series, squares, shapelets)]
     raw = _raw_distances(party, *low)
@@ -93,3 +95,16 @@ def _limbs(x: Words) -> Limbs:
 
 def _word(total: Floats) -> Words:
     return total.astype(np.uint64).astype(np.uint32)
+
+
+def _output_shape(series: Shape, squares: Shape, shapelets: Shape) -> Shape:
+    return shapelets[0], series[0]
+
+
+NARROW_DISTANCES = Kernel(
+    name="distances",
+    plaintext=distances_dot,
+    compiled=distances_dot,
+    replicated=replicated_distances,
+    output_shape=_output_shape,
+)

@@ -122,7 +122,7 @@ def settings_from(params: Mapping[str, Any]) -> Settings:
     unknown = sorted(set(params) - set(known))
     if unknown:
         raise TacitError(
-            f"unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}."
+            f"unknown setting {', '.join(unknown)}; choose from {', '.join(sorted(known))}."
         )
     values = dict(params)
     if values.get("lengths") is not None:

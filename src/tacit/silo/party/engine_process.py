@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tacit.silo.party.frames import Header, WireError, encode, read_frame
+from tacit.silo.party.frames import FrameError, Header, encode, read_frame
 
 OnEngineFrame = Callable[[Header, bytes], None]
 OnEngineEnd = Callable[[str, bool], None]
@@ -79,7 +79,7 @@ class EngineProcess:
             self._writer.write(encode(header, payload))
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        with suppress(asyncio.IncompleteReadError, OSError, WireError):
+        with suppress(asyncio.IncompleteReadError, OSError, FrameError):
             while True:
                 header, payload = await read_frame(reader)
                 self._on_frame(header, payload)
@@ -91,7 +91,7 @@ class EngineProcess:
             self._on_end(*explain_exit(code))
 
     async def _watch_stops(self) -> None:
-        """A stopped engine answers nobody, and its party still beats: the party must tell."""
+        """A stopped engine answers nobody while its party still sends heartbeats: report it."""
         while not self._ending:
             await asyncio.sleep(0.5)
             with suppress(ChildProcessError):

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import os
-import queue
 import signal
 import socket
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from pathlib import Path
@@ -24,8 +21,11 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.silo.party.frames import FrameSocket, Header
+from tacit.silo.party.mailbox import EngineMailbox
+from tacit.silo.party.programs import load_program
 from tacit.silo.plan import Plan, plan_from_dict
-from tacit.silo.secure.session import LocalInputs, PeerFault, Program, ProgramResult
+from tacit.silo.secure.faults import PeerFault
+from tacit.silo.secure.session import LocalInputs, ProgramResult
 
 _PR_SET_PDEATHSIG = 1
 
@@ -35,7 +35,7 @@ def main(descriptor: int) -> None:
     _die_with_parent()
     frames = FrameSocket(socket.socket(fileno=descriptor))
     _warm_up()
-    box = WorkerMailbox(frames)
+    box = EngineMailbox(frames)
     order, payload = box.orders.get()
     try:
         report, arrays = run_order(order, payload, box)
@@ -45,7 +45,7 @@ def main(descriptor: int) -> None:
     except TacitError as error:
         frames.send({"t": "error", "sentence": str(error), "own": True})
     except RuntimeError as error:
-        # SPU's own errors: a lost link in most cases; the party decides who is to blame.
+        # SPU's own errors, a lost link in most cases; the party decides who is at fault.
         traceback.print_exc()
         frames.send({"t": "error", "sentence": _first_line(error), "own": False})
     box.wait_for_end()
@@ -71,57 +71,7 @@ def _first_line(error: BaseException) -> str:
     return next((line[:200] for line in lines if line), type(error).__name__)
 
 
-class WorkerMailbox:
-    """The engine's `Mailbox`: the party carries the frames to and from the other parties."""
-
-    def __init__(self, frames: FrameSocket) -> None:
-        self._frames = frames
-        self._lock = threading.Lock()
-        self._inbox: dict[int, queue.SimpleQueue[tuple[Header, bytes]]] = {}
-        self.orders: queue.SimpleQueue[tuple[Header, bytes]] = queue.SimpleQueue()
-        self.names: tuple[str, ...] = ()
-        self.timeout: float | None = 600.0
-        self._ended = threading.Event()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        try:
-            while True:
-                header, payload = self._frames.recv()
-                if header["t"] == "mail":
-                    self._box(int(header["from"])).put((header["h"], payload))
-                elif header["t"] == "order":
-                    self.orders.put((header, payload))
-        except (EOFError, OSError, TacitError):
-            os._exit(3)  # the party is gone
-
-    def _box(self, rank: int) -> queue.SimpleQueue[tuple[Header, bytes]]:
-        with self._lock:
-            return self._inbox.setdefault(rank, queue.SimpleQueue())
-
-    def send(self, to: int, header: dict[str, Any], payload: bytes) -> int:
-        """See `Mailbox.send`."""
-        return self._frames.send({"t": "mail", "to": to, "h": header}, payload)
-
-    def receive(self, sender: int) -> tuple[dict[str, Any], bytes]:
-        """See `Mailbox.receive`."""
-        try:
-            return self._box(sender).get(timeout=self.timeout)
-        except queue.Empty:
-            raise RuntimeError(
-                f"party '{self.names[sender]}' sent no share for {self.timeout:g} s"
-            ) from None
-
-    def progress(self, done: int, total: int, message: str) -> None:
-        """Tell the party where the program is."""
-        self._frames.send({"t": "progress", "done": done, "total": total, "message": message})
-
-    def wait_for_end(self) -> None:
-        """Stay: leaving now would lose what SPU still has to send; the party ends us."""
-        self._ended.wait()
-
-
-def run_order(order: Header, payload: bytes, box: WorkerMailbox) -> tuple[Header, bytes]:
+def run_order(order: Header, payload: bytes, box: EngineMailbox) -> tuple[Header, bytes]:
     """Build the session of the order, run its program, and describe what happened."""
     from safetensors.numpy import load, save
 
@@ -129,13 +79,13 @@ def run_order(order: Header, payload: bytes, box: WorkerMailbox) -> tuple[Header
     from tacit.silo.secure.spu_session import SpuSession
 
     plan, rank = plan_from_dict(order["plan"]), int(order["rank"])
-    # An owner that does not compute hears nothing while the others search and train; that they live
-    # its party knows from their beats.
+    # An owner that does not compute receives nothing while the others search and train; its party
+    # knows from their heartbeats that they are alive.
     waits = rank >= plan.n_computing
     box.names, box.timeout = plan.parties, None if waits else float(order["engine_seconds"])
     data = load(payload)
     inputs = LocalInputs(X=data["X"], y=data["y"].astype(np.intp), private=order["private"])
-    program = find_program(order["program"])
+    program = load_program(order["program"])
     with tempfile.TemporaryDirectory(prefix="tacit-engine-") as scratch:
         log = Path(scratch) / "spu.log"
         link = _open_link(order, plan, rank, log)
@@ -171,13 +121,6 @@ def _report(session: Any, result: ProgramResult, seconds: float) -> Header:
         "rounds": session.rounds,
         "seconds": seconds,
     }
-
-
-def find_program(path: str) -> Program:
-    """Import `module:function`."""
-    module, _, name = path.partition(":")
-    program: Program = getattr(importlib.import_module(module), name)
-    return program
 
 
 def _open_link(order: Header, plan: Plan, rank: int, log: Path) -> Any | None:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import math
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import TacitError
-from tacit.silo.party.keys import certificate_fingerprint, make_key_pair, write_public
+from tacit.errors import TacitError, check_positive
 from tacit.silo.plan import Terms, terms_from_dict
+from tacit.system.certificates import fingerprint, self_signed
+from tacit.system.files import write_atomic
+from tacit.system.toml import read_toml, write_toml
+
+_COMMENT = """\
+One party of a federation; paths are relative to this file.
+Give this party's own series with: tacit silo party party.toml --data mine.npz
+or name the file here, before [limits]: data = "mine.npz"
+The receipt, and at the first party the model, are written to the folder `out`.
+[plan] must be the same at every party: its fingerprint is the SHA-256 of everything else in it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a party waits, in seconds, before it gives up and says on whom.
+    """How long a party waits, in seconds, before it gives up and names whom it waited for.
 
-    join: for all the others to come. silence: for a sign of life of each (they beat every second).
-    engine: for one message of the computation itself.
+    join: for all the others to join. silence: for a sign of life from each (there is a heartbeat
+    every second). engine: for one message of the computation itself.
     """
 
     join_seconds: float = 60.0
@@ -29,9 +36,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not 0.0 < value < math.inf:
-                raise TacitError(f"limits.{name} must be finite and above 0, got {value!r}.")
+            check_positive(getattr(self, name), name=f"limits.{name}", advice="give seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +50,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartyConfig:
+class PartyFolder:
     """Everything that one party needs in order to take part, except its data."""
 
     name: str
@@ -66,7 +71,7 @@ class PartyConfig:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """`host:port` in two, or refuse."""
+    """Split `host:port`, or refuse."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise TacitError(f"an address is host:port, got {address!r}; for example 10.0.0.7:9100.")
@@ -84,76 +89,69 @@ def write_folders(
     """Write one folder per party, with new keys; return each party's `party.toml`.
 
     Whoever runs this sees every key: an organisation that does not want that replaces its own with
-    `tacit silo renew` and hands the new certificate to the others.
+    `tacit silo renew` and gives the new certificate to the others.
     """
     if folder.exists() and any(folder.iterdir()):
         raise TacitError(f"{folder} is not empty; choose a new folder.")
     for name in terms.parties:
         home = folder / name
-        make_key_pair(name, key=home / "party.key", certificate=home / "party.crt")
+        self_signed(name, both_sides=True).write(
+            key=home / "party.key", certificate=home / "party.crt"
+        )
     certificates = {n: (folder / n / "party.crt").read_bytes() for n in terms.parties}
     for name in terms.parties:
         home = folder / name
         for other, content in certificates.items():
-            write_public(home / "peers" / f"{other}.crt", content)
-        text = _toml(name, terms, addresses=addresses, limits=limits, tls=tls)
-        write_public(home / "party.toml", text.encode())
+            write_atomic(home / "peers" / f"{other}.crt", content)
+        values = _values(name, terms, addresses=addresses, limits=limits, tls=tls)
+        write_toml(home / "party.toml", values, comment=_COMMENT)
     return {name: folder / name / "party.toml" for name in terms.parties}
 
 
-def _toml(
+def _values(
     name: str, terms: Terms, *, addresses: Sequence[tuple[str, str]], limits: Limits, tls: bool
-) -> str:
-    lines = [
-        "# One party of a federation; paths are relative to this file.",
-        f"name = {_value(name)}",
-        'key = "party.key"',
-        'certificate = "party.crt"',
-        '# data = "mine.npz"   # or: tacit silo party party.toml --data mine.npz',
-        'out = "out"',
-        f"tls = {_value(tls)}",
-        "",
-        "[limits]",
-        f"join_seconds = {_value(limits.join_seconds)}",
-        f"silence_seconds = {_value(limits.silence_seconds)}",
-        f"engine_seconds = {_value(limits.engine_seconds)}",
-    ]
-    for peer, (control, engine) in zip(terms.parties, addresses, strict=True):
-        lines += ["", "[[peers]]", f"name = {_value(peer)}", f"control = {_value(control)}"]
-        lines += [f"engine = {_value(engine)}", f"certificate = {_value(f'peers/{peer}.crt')}"]
-    lines += ["", "# Must be the same at every party: this is its SHA-256.", "[plan]"]
-    lines += [f"fingerprint = {_value(terms.fingerprint)}"]
-    plain = {key: value for key, value in terms.to_dict().items() if value is not None}
-    params = plain.pop("params")
-    lines += [f"{key} = {_value(value)}" for key, value in plain.items()]
-    lines += ["", "[plan.params]"]
-    lines += [f"{key} = {_value(v)}" for key, v in params.items() if v is not None]
-    return "\n".join(lines) + "\n"
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "key": "party.key",
+        "certificate": "party.crt",
+        "out": "out",
+        "tls": tls,
+        "limits": asdict(limits),
+        "peers": [
+            {
+                "name": peer,
+                "control": control,
+                "engine": engine,
+                "certificate": f"peers/{peer}.crt",
+            }
+            for peer, (control, engine) in zip(terms.parties, addresses, strict=True)
+        ],
+        "plan": {"fingerprint": terms.fingerprint, **terms.to_dict()},
+    }
 
 
-def _value(value: Any) -> str:
-    # JSON's strings, numbers, booleans and flat lists are TOML as well.
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} = {_value(item)}" for key, item in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
-    return json.dumps(value)
+def renew_keys(folder: PartyFolder) -> str:
+    """Replace this party's key and certificate; the fingerprint of the new one.
+
+    The others must be given the new certificate before the next run.
+    """
+    pair = self_signed(folder.name, both_sides=True)
+    pair.write(key=folder.key, certificate=folder.certificate)
+    write_atomic(folder.peers[folder.rank].certificate, pair.certificate)
+    return fingerprint(folder.certificate)
 
 
-def load_config(path: Path) -> PartyConfig:
+def read_folder(path: Path) -> PartyFolder:
     """Read `party.toml`, check it, and join the trusted certificates into one file."""
+    plain = read_toml(path)
     try:
-        plain = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TacitError(f"cannot read the configuration {path}: {error}.") from error
-    try:
-        return _config(plain, path.resolve().parent)
+        return _folder_of(plain, path.resolve().parent)
     except (KeyError, TypeError) as error:
         raise TacitError(f"the configuration {path} lacks or misuses {error}.") from error
 
 
-def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
+def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
     terms = _terms(dict(plain["plan"]))
     peers = tuple(
         Peer(
@@ -172,18 +170,16 @@ def _config(plain: dict[str, Any], home: Path) -> PartyConfig:
         split_address(peer.control)
         split_address(peer.engine)
     own = peers[terms.parties.index(plain["name"])]
-    if certificate_fingerprint(own.certificate) != certificate_fingerprint(
-        home / plain["certificate"]
-    ):
+    if fingerprint(own.certificate) != fingerprint(home / plain["certificate"]):
         raise TacitError(
             f"{home / plain['certificate']} is not the certificate in {own.certificate}, which "
-            "the others know; put one file in both places and hand it to the others."
+            "the others know; put the same file in both places and give it to the others."
         )
     tls = plain.get("tls", True)
     hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}
     if not tls and hosts != {"127.0.0.1"}:
         raise TacitError("tls = false is for measurements on 127.0.0.1 only.")
-    return PartyConfig(
+    return PartyFolder(
         name=plain["name"],
         terms=terms,
         peers=peers,
@@ -216,5 +212,5 @@ def _join_certificates(peers: Sequence[Peer], home: Path) -> Path:
         raise TacitError(f"cannot read a peer's certificate: {error}.") from error
     trusted = home / "trusted.pem"
     if not trusted.exists() or trusted.read_bytes() != joined:
-        write_public(trusted, joined)
+        write_atomic(trusted, joined)
     return trusted

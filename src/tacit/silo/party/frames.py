@@ -23,7 +23,7 @@ LARGEST_PAYLOAD = 1 << 32
 Header = dict[str, Any]
 
 
-class WireError(TacitError):
+class FrameError(TacitError):
     """A frame that is cut short, too long or not a frame at all."""
 
 
@@ -36,7 +36,7 @@ def encode(header: Header, payload: bytes | memoryview = b"") -> bytes:
 def _checked_lengths(raw: bytes) -> tuple[int, int]:
     header, payload = _LENGTHS.unpack(raw)
     if header > LARGEST_HEADER or payload > LARGEST_PAYLOAD:
-        raise WireError(f"refused a frame of {header} + {payload} bytes.")
+        raise FrameError(f"refused a frame of {header} + {payload} bytes.")
     return header, payload
 
 
@@ -44,9 +44,9 @@ def _decode_header(text: bytes) -> Header:
     try:
         header = json.loads(text)
     except ValueError as error:
-        raise WireError(f"a frame's header is not JSON: {error}.") from error
+        raise FrameError(f"a frame's header is not JSON: {error}.") from error
     if not isinstance(header, dict) or not isinstance(header.get("t"), str):
-        raise WireError("a frame's header must be an object with a type 't'.")
+        raise FrameError("a frame's header must be an object with a type 't'.")
     return header
 
 
@@ -55,7 +55,7 @@ async def read_frame(
 ) -> tuple[Header, bytes]:
     """Read one frame; raises `asyncio.IncompleteReadError` at the end of the stream.
 
-    `heard` is called whenever something has arrived: a large frame on a slow line is no silence.
+    `heard` is called whenever something has arrived: a large frame on a slow line is not silence.
     """
     header_size, payload_size = _checked_lengths(await reader.readexactly(_LENGTHS.size))
     header = _decode_header(await reader.readexactly(header_size))

@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.silo.party.folder import Limits, write_folders
 from tacit.silo.party.frames import encode
+from tacit.silo.party.model_file import read_model
 from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT
-from tacit.silo.party.receipts import Receipt, read_model, read_receipt
+from tacit.silo.party.receipts import Receipt, read_receipt
 from tacit.silo.plan import Plan
 from tacit.silo.secure.compiler import default_cache
 from tacit.silo.secure.session import LocalInputs
@@ -62,7 +63,7 @@ def run_federation(
     limits: Limits | None = None,
     cache: Path | None = None,
 ) -> FederationResult:
-    """Run the plan's program at one process per party on this machine and collect the results.
+    """Run the plan's program in one process per party on this machine and collect the results.
 
     Parties: those of the plan, of which the first two (CHEETAH) or three (ABY3) compute.
     Corruption: one computing party, passive; no dealer. On one machine this protects nobody from
@@ -86,7 +87,7 @@ def run_federation(
         )
         # The caller wrote the plan, so the caller agrees to its program.
         options = ["--cache", str(cache or default_cache()), "--program", plan.program]
-        _Running(configs, options, progress=progress or silent).finish(inputs)
+        _PartyProcesses(configs, options, progress=progress or silent).finish(inputs)
         outs = [config.parent / "out" for config in configs.values()]
         return FederationResult(
             arrays=read_model(outs[0]),
@@ -122,7 +123,7 @@ def _hold_port(held: ExitStack) -> int:
     raise TacitError("found no free port on 127.0.0.1.")
 
 
-class _Running:
+class _PartyProcesses:
     """The party processes of one run; none of them outlives `finish`."""
 
     def __init__(
@@ -135,7 +136,7 @@ class _Running:
             ours, theirs = socket.socketpair()
             with theirs, (config.parent / "stderr.txt").open("wb") as errors:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tacit.silo.party.party", str(config), *options],
+                    [sys.executable, "-m", "tacit.silo.party", str(config), *options],
                     stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=errors,

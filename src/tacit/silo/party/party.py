@@ -1,4 +1,4 @@
-"""One party of a federation: `tacit silo party CONFIG.toml`, or `python -m tacit.silo.party.party`.
+"""One party of a federation, as `tacit silo party` runs it.
 
 The party joins the others over mutual TLS, compares plans, and then lets its engine process run the
 program, carrying its mail. Whatever goes wrong anywhere ends the run at every party within the
@@ -7,93 +7,49 @@ limits of its configuration, with one sentence that names the party at fault, an
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
-import signal
-import sys
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.party.engine_process import EngineProcess
-from tacit.silo.party.folder import PartyConfig, load_config
-from tacit.silo.party.frames import FrameSocket, Header
-from tacit.silo.party.mesh import Failure, Mesh
-from tacit.silo.party.receipts import MODEL, RECEIPT, Receipt, receipt_from_dict, write_outcome
+from tacit.silo.party.folder import PartyFolder
+from tacit.silo.party.frames import Header
+from tacit.silo.party.mesh import Mesh, RunFailure
+from tacit.silo.party.model_file import MODEL, bind_to_series, write_model
+from tacit.silo.party.own_data import OwnData
+from tacit.silo.party.programs import program_path
+from tacit.silo.party.receipts import RECEIPT, Receipt, receipt_from_dict, write_receipt
 from tacit.silo.plan import (
     Facts,
     Plan,
-    complete,
+    complete_plan,
     facts_from_dict,
     first_difference,
     running_versions,
 )
-from tacit.silo.stored_model import bound_to
 from tacit.system.progress import Progress, silent
 
-# The programs that a plan may name, by import path: the one place where they are registered.
-PROGRAMS = {"fedst": "tacit.silo.fedst.program:fedst_program"}
-# How long to wait for the true culprit after one's own engine lost contact.
-SECOND_OPINION_SECONDS = 2.0
+# After our own engine lost contact: how long to wait for the party at fault to be named.
+BLAME_DELAY_SECONDS = 2.0
 # How long a party with bad data tries to reach the others, to tell them that it cannot take part.
 BAD_DATA_SECONDS = 10.0
-# How a party tells the process that started it at whom the fault was.
+# How a party tells the process that started it whose fault it was.
 OWN_FAULT, OTHERS_FAULT = "own fault: ", "fault of another: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnData:
-    """A party's own series (n, channels, T), their labels, and choices that never leave it."""
-
-    X: NDArray[np.float64]
-    labels: NDArray[np.str_]
-    private: Mapping[str, Any] = field(default_factory=dict)
-
-    def facts(self) -> Facts:
-        """What the others are told: counts and shapes."""
-        n, channels, length = self.X.shape
-        return Facts(
-            count=n,
-            series_length=length,
-            n_channels=channels,
-            classes=tuple(sorted(set(self.labels.tolist()))),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A party's end of a finished run; `model` holds the initiator's arrays (safetensors)."""
+    """What a finished run leaves at a party; `model` holds the initiator's arrays (safetensors)."""
 
     receipt: Receipt
     model: bytes | None
 
 
-def program_path(name: str, *, agreed: str | None = None) -> str:
-    """The import path of a registered program, or of one that this party's person agreed to.
-
-    A plan is written by somebody else: it cannot make a party import just any code.
-    """
-    if name in PROGRAMS:
-        return PROGRAMS[name]
-    if name != agreed:
-        raise TacitError(
-            f"the plan names the program {name!r}; built in are {sorted(PROGRAMS)}, any other "
-            f"needs this party's consent (--program {name})."
-        )
-    return name
-
-
 class PartyError(TacitError):
-    """A run that ended without a result; `own` tells that the fault was at this party."""
+    """A run that ended without a result; `own` says that this party is at fault."""
 
     def __init__(self, sentence: str, *, own: bool) -> None:
         super().__init__(sentence)
@@ -105,7 +61,7 @@ class Party:
 
     def __init__(
         self,
-        config: PartyConfig,
+        folder: PartyFolder,
         data: OwnData | TacitError,
         *,
         progress: Progress = silent,
@@ -113,20 +69,20 @@ class Party:
         program: str | None = None,
     ) -> None:
         if isinstance(data, TacitError):
-            # Come only to tell the others, and do not wait long for them.
-            short = min(config.limits.join_seconds, BAD_DATA_SECONDS)
-            config = replace(config, limits=replace(config.limits, join_seconds=short))
-        self._config = config
-        self._program = program_path(config.terms.program, agreed=program)
+            # Join only to tell the others, and do not wait long for them.
+            short = min(folder.limits.join_seconds, BAD_DATA_SECONDS)
+            folder = replace(folder, limits=replace(folder.limits, join_seconds=short))
+        self._folder = folder
+        self._program = program_path(folder.terms.program, agreed=program)
         self._data = data
         self._progress = progress
         self._cache = cache
         self._facts: dict[int, Facts] = {}
         self._done: set[int] = set()
         self._report: tuple[Header, bytes] | None = None
-        self._mesh = Mesh(config, on_hello=self._heard_hello, on_frame=self._heard_peer)
+        self._mesh = Mesh(folder, on_hello=self._heard_hello, on_frame=self._heard_peer)
         self._engine = EngineProcess(
-            log=config.out / "engine.log",
+            log=folder.out / "engine.log",
             on_frame=self._heard_engine,
             on_end=self._engine_ended,
         )
@@ -136,40 +92,40 @@ class Party:
         try:
             await self._mesh.open(self._hello())
             if isinstance(self._data, OwnData):
-                self._facts[self._config.rank] = self._data.facts()
+                self._facts[self._folder.rank] = self._data.facts()
                 await self._engine.start()
-            await self._mesh.joined()
+            await self._mesh.wait_until_joined()
             plan = self._agree()
             self._order(plan)
             await self._wait()
             return self._outcome(plan)
-        except Failure as failure:
+        except RunFailure as failure:
             await self._tell(failure.culprit, str(failure))
-            own = failure.culprit == self._config.name
+            own = failure.culprit == self._folder.name
             raise PartyError(self._own_sentence(failure), own=own) from None
         except TacitError as error:
-            await self._tell(self._config.name, f"party '{self._config.name}' stopped: {error}")
+            await self._tell(self._folder.name, f"party '{self._folder.name}' stopped: {error}")
             raise
         finally:
             await self._engine.end()
             await self._mesh.close()
 
-    def _own_sentence(self, failure: Failure) -> str:
+    def _own_sentence(self, failure: RunFailure) -> str:
         # What is wrong with our own data is said in full only here, never to the others.
         return str(self._data if isinstance(self._data, TacitError) else failure)
 
     async def _tell(self, culprit: str, sentence: str) -> None:
         frame = {"t": "abort", "culprit": culprit, "sentence": sentence}
-        await self._mesh.tell_everybody(frame, within=1.0)
+        await self._mesh.send_to_all(frame, within=1.0)
 
     # -- agreeing --------------------------------------------------------------------------
 
     def _hello(self) -> Header:
         hello: Header = {
             "t": "hello",
-            "name": self._config.name,
+            "name": self._folder.name,
             "versions": running_versions(),
-            "terms": self._config.terms.to_dict(),
+            "terms": self._folder.terms.to_dict(),
         }
         if isinstance(self._data, OwnData):
             hello["facts"] = self._data.facts().to_dict()
@@ -177,31 +133,29 @@ class Party:
 
     def _heard_hello(self, rank: int, hello: Header) -> None:
         """Compare a peer's versions and terms with ours as soon as they come."""
-        name = self._config.terms.parties[rank]
-        for what, mine in (("version", running_versions()), ("plan", self._config.terms.to_dict())):
+        name = self._folder.terms.parties[rank]
+        for what, mine in (("version", running_versions()), ("plan", self._folder.terms.to_dict())):
             theirs = hello.get("versions" if what == "version" else "terms", {})
             difference = first_difference(mine, theirs)
             if difference is not None:
-                raise Failure(
+                raise RunFailure(
                     name,
-                    f"party '{name}' has another {what} than '{self._config.name}': "
+                    f"party '{name}' has a different {what} from '{self._folder.name}': "
                     f"{difference}; agree on one and start again.",
                 )
         if hello.get("facts") is None:
-            raise Failure(
-                name, f"party '{name}' cannot take part: its own data were refused there."
-            )
+            raise RunFailure(name, f"party '{name}' cannot take part: its own data were rejected.")
         self._facts[rank] = facts_from_dict(hello["facts"])
 
     def _agree(self) -> Plan:
         """The whole plan; every party computes the same one, or refuses for the same reason."""
         if isinstance(self._data, TacitError):
-            raise Failure(
-                self._config.name,
-                f"party '{self._config.name}' cannot take part: its own data were refused there.",
+            raise RunFailure(
+                self._folder.name,
+                f"party '{self._folder.name}' cannot take part: its own data were rejected.",
             )
-        ranks = range(len(self._config.terms.parties))
-        return complete(self._config.terms, [self._facts[rank] for rank in ranks])
+        ranks = range(len(self._folder.terms.parties))
+        return complete_plan(self._folder.terms, [self._facts[rank] for rank in ranks])
 
     # -- computing -------------------------------------------------------------------------
 
@@ -214,16 +168,16 @@ class Party:
         order = {
             "t": "order",
             "plan": plan.to_dict(),
-            "rank": self._config.rank,
+            "rank": self._folder.rank,
             "program": self._program,
             "private": dict(self._data.private),
-            "addresses": [peer.engine for peer in self._config.peers],
-            "tls": self._config.tls,
-            "key": str(self._config.key),
-            "certificate": str(self._config.certificate),
-            "trusted": str(self._config.trusted),
-            "join_seconds": self._config.limits.join_seconds,
-            "engine_seconds": self._config.limits.engine_seconds,
+            "addresses": [peer.engine for peer in self._folder.peers],
+            "tls": self._folder.tls,
+            "key": str(self._folder.key),
+            "certificate": str(self._folder.certificate),
+            "trusted": str(self._folder.trusted),
+            "join_seconds": self._folder.limits.join_seconds,
+            "engine_seconds": self._folder.limits.engine_seconds,
             "cache": str(self._cache) if self._cache else None,
         }
         payload = save({"X": np.ascontiguousarray(self._data.X), "y": y})
@@ -237,13 +191,13 @@ class Party:
             self._progress(header["done"], header["total"], header["message"])
         elif kind == "result":
             self._report = (header, payload)
-            self._done.add(self._config.rank)
+            self._done.add(self._folder.rank)
             for peer in self._mesh.others:
                 self._mesh.send(peer.rank, {"t": "done"})
         elif kind == "error":
             self._engine_failed(header["sentence"], own_fault=bool(header["own"]))
         elif kind == "fault":
-            name = self._config.terms.parties[int(header["rank"])]
+            name = self._folder.terms.parties[int(header["rank"])]
             self._mesh.fail(
                 name,
                 f"party '{name}' {header['what']}; install the same version of the package "
@@ -258,29 +212,29 @@ class Party:
 
     @property
     def _finished(self) -> bool:
-        return len(self._done) == len(self._config.terms.parties)
+        return len(self._done) == len(self._folder.terms.parties)
 
     def _engine_ended(self, reason: str, own_fault: bool) -> None:
-        sentence = f"party '{self._config.name}' had to stop: {reason}; start all parties again."
+        sentence = f"party '{self._folder.name}' had to stop: {reason}; start all parties again."
         self._blame_self(sentence, at_once=own_fault)
 
     def _engine_failed(self, reason: str, *, own_fault: bool) -> None:
-        """The engine's program raised; what it says of our data is not for the others."""
+        """The engine's program raised; what it says about our data is not for the others."""
         if own_fault:
             self._data = TacitError(reason)
-            public = f"party '{self._config.name}' stopped: its engine refused to go on."
+            public = f"party '{self._folder.name}' stopped: its engine refused to go on."
             self._blame_self(public, at_once=True)
         else:
-            sentence = f"the engine of party '{self._config.name}' lost contact: {reason}"
+            sentence = f"the engine of party '{self._folder.name}' lost contact: {reason}"
             self._blame_self(sentence.rstrip(".") + ".", at_once=False)
 
     def _blame_self(self, sentence: str, *, at_once: bool) -> None:
         if at_once:
-            self._mesh.fail(self._config.name, sentence)
+            self._mesh.fail(self._folder.name, sentence)
             return
-        # Engines fall together: give the party that caused it time to be named.
+        # One lost engine makes the others fail too: leave time for the party at fault to be named.
         loop = asyncio.get_running_loop()
-        loop.call_later(SECOND_OPINION_SECONDS, self._mesh.fail, self._config.name, sentence)
+        loop.call_later(BLAME_DELAY_SECONDS, self._mesh.fail, self._folder.name, sentence)
 
     async def _wait(self) -> None:
         while not self._finished and not self._mesh.failed.done():
@@ -292,17 +246,17 @@ class Party:
     def _outcome(self, plan: Plan) -> Outcome:
         assert self._report is not None
         header, payload = self._report
-        fields = {"party": self._config.name, "plan": plan.to_dict(), **header}
-        fields["tls"] = self._config.tls
+        fields = {"party": self._folder.name, "plan": plan.to_dict(), **header}
+        fields["tls"] = self._folder.tls
         model = None
-        if self._config.rank == 0:
+        if self._folder.rank == 0:
             assert isinstance(self._data, OwnData)
-            model = bound_to(payload, self._data.X)
+            model = bind_to_series(payload, self._data.X)
         return Outcome(receipt=receipt_from_dict(fields), model=model)
 
 
-def take_part(
-    config: PartyConfig,
+def run_party(
+    folder: PartyFolder,
     data: OwnData | TacitError,
     *,
     progress: Progress = silent,
@@ -317,79 +271,18 @@ def take_part(
     """
 
     async def run() -> Outcome:
-        # Failed handshakes of strangers are no news; everything else is handled where it occurs.
+        # Failed handshakes by strangers do not matter; everything else is handled where it occurs.
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-        party = Party(config, data, progress=progress, cache=cache, program=program)
+        party = Party(folder, data, progress=progress, cache=cache, program=program)
         return await party.run()
 
     for name in (MODEL, RECEIPT):
         # Nothing of an earlier run may pass for the result of this one, nor be lost if this fails.
-        earlier = config.out / name
+        earlier = folder.out / name
         if earlier.exists():
             earlier.replace(earlier.with_name(f"{name}.previous"))
     outcome = asyncio.run(run())
-    write_outcome(config.out, outcome.receipt, outcome.model)
+    if outcome.model is not None:
+        write_model(folder.out, outcome.model)
+    write_receipt(folder.out, outcome.receipt)
     return outcome
-
-
-def read_data(path: Path, *, label: str | None = None) -> OwnData:
-    """A party's data file in any of the formats that the package reads."""
-    from tacit.data.formats import read_table
-
-    if not path.is_file():
-        raise TacitError(f"there is no data file {path}; give this party's own series.")
-    X, labels = read_table(path, label=label)
-    return OwnData(X=X, labels=labels)
-
-
-def _data_from_stdin(config: PartyConfig) -> OwnData:
-    """Data from the parent process, which has it in memory: no file with data is written."""
-    import socket
-
-    from safetensors.numpy import load
-
-    frames = FrameSocket(socket.socket(fileno=sys.stdin.fileno()))
-    header, payload = frames.recv()
-    threading.Thread(target=_die_with, args=(frames,), daemon=True).start()
-    arrays = load(payload)
-    classes = np.array(config.terms.classes or (), dtype=np.str_)
-    return OwnData(X=arrays["X"], labels=classes[arrays["y"]], private=header["private"])
-
-
-def _die_with(frames: FrameSocket) -> None:
-    """Whoever started this party and has its data is gone: nobody waits for a result."""
-    with suppress(EOFError, OSError):
-        frames.recv()
-    os._exit(3)
-
-
-def main(arguments: list[str]) -> int:
-    """Run a party for a parent process that reads lines of JSON from standard output."""
-    parser = argparse.ArgumentParser(prog="python -m tacit.silo.party.party")
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--cache", type=Path, default=None)
-    parser.add_argument("--program", default=None)
-    options = parser.parse_args(arguments)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def progress(done: int, total: int, message: str) -> None:
-        print(json.dumps({"done": done, "total": total, "message": message}), flush=True)
-
-    try:
-        config = load_config(options.config)
-        take_part(
-            config,
-            _data_from_stdin(config),
-            progress=progress,
-            cache=options.cache,
-            program=options.program,
-        )
-    except TacitError as error:
-        whose = OWN_FAULT if getattr(error, "own", True) else OTHERS_FAULT
-        sys.stderr.write(f"{whose}{' '.join(str(error).split())}\n")
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""What a party keeps of a run: the initiator a model, everybody a receipt. No pickle."""
+"""What every party keeps of a run: a receipt with the plan, the openings and the traffic."""
 
 from __future__ import annotations
 
@@ -8,28 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.errors import BundleError
 from tacit.guarantee import MpcGuarantee
-from tacit.silo.party.keys import write_private
 from tacit.silo.plan import Plan, plan_from_dict
 from tacit.silo.secure.openings import Opening, opening_from_dict, summarise
+from tacit.system.files import write_secret
 
-MODEL = "model.safetensors"
 RECEIPT = "receipt.json"
 _CHANNELS = (
-    "private channels: TLS 1.3 with pinned certificates among the parties; TLS among their "
-    "engines, which takes any party's certificate, so no party poses as another",
-    "nobody but the computing parties reaches the engines' ports, which also take words without "
-    "TLS: SPU cannot forbid it, a firewall must",
+    "private channels: TLS 1.3 with pinned certificates between the parties; TLS between their "
+    "engines, which accept the certificate of any party, so no party impersonates another",
+    "only the computing parties can reach the engines' ports, which also accept unencrypted "
+    "connections: SPU cannot refuse them, so a firewall must",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one party can show of a finished run: the plan, what was opened, and the traffic."""
+    """What one party can show about a finished run: the plan, what was opened, the traffic."""
 
     party: str
     plan: Plan
@@ -104,12 +100,10 @@ def receipt_from_dict(plain: Mapping[str, Any]) -> Receipt:
         raise BundleError(f"not a receipt: {error!r}.") from error
 
 
-def write_outcome(folder: Path, receipt: Receipt, model: bytes | None) -> None:
-    """Write the receipt and, at the initiator, the model; each whole or not at all."""
-    if model is not None:
-        write_private(folder / MODEL, model)
+def write_receipt(folder: Path, receipt: Receipt) -> None:
+    """Write a party's receipt, whole or not at all."""
     text = json.dumps(receipt.to_dict(), indent=1, allow_nan=False)
-    write_private(folder / RECEIPT, text.encode())
+    write_secret(folder / RECEIPT, text.encode())
 
 
 def read_receipt(folder: Path) -> Receipt:
@@ -119,15 +113,3 @@ def read_receipt(folder: Path) -> Receipt:
     except (OSError, ValueError) as error:
         raise BundleError(f"cannot read {folder / RECEIPT}: {error}.") from error
     return receipt_from_dict(plain)
-
-
-def read_model(folder: Path) -> dict[str, NDArray[Any]]:
-    """Read the arrays of the initiator's model."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        arrays = load((folder / MODEL).read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise BundleError(f"cannot read {folder / MODEL}: {error}.") from error
-    return {name: np.asarray(array) for name, array in arrays.items()}

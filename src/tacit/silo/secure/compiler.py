@@ -6,16 +6,14 @@ the package; on disk too, so that a second run (or the next party on one machine
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import inspect
 import json
 import os
 import re
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,6 +22,8 @@ from typing import Any
 from tacit.errors import TacitError
 from tacit.silo.plan import canonical, running_versions
 from tacit.silo.secure.session import JaxFunction, Shared, Static
+from tacit.system.files import write_secret
+from tacit.system.locks import locked
 
 # Operations that the engine computes without opening anything. Sorting and top-k are missing on
 # purpose: the engine opens shuffled comparisons for them, and ties leak.
@@ -40,6 +40,7 @@ _NAMES = """
 # Of the custom calls only the one that changes how a share is held; `spu.reveal` is another.
 OBLIVIOUS = frozenset(_NAMES.split()) | {"custom_call @spu.prefer_a"}
 KEEP_DAYS = 30
+COMPILE_SECONDS = 3600.0  # longer than any program takes to compile
 _OPERATION = re.compile(r"\bpphlo\.(custom_call @[\w.]+|[a-z0-9_]+)")
 _TYPES = frozenset({"secret", "version"})
 _SECRET_UPDATE = re.compile(r"pphlo\.dynamic_update_slice[^\n]*: \(([^\n]*)\) ->")
@@ -60,7 +61,7 @@ class Compiled:
 
 
 def check_oblivious(code: str, *, name: str) -> None:
-    """Refuse code with an operation that opens values on the way, or that we do not know."""
+    """Refuse code with an operation that opens values along the way, or that is not known here."""
     unknown = sorted(set(_OPERATION.findall(code)) - OBLIVIOUS - _TYPES)
     if unknown:
         raise TacitError(
@@ -73,10 +74,15 @@ def check_oblivious(code: str, *, name: str) -> None:
             raise TacitError(f"'{name}' updates an array at a secret index, which opens the index.")
 
 
+def family_sources() -> list[Path]:
+    """Every source file of the family: a compiled function may call into any of them."""
+    return sorted(Path(__file__).parents[1].rglob("*.py"))
+
+
 @lru_cache(maxsize=64)
 def _source_fingerprint(module_file: str) -> str:
     digest = hashlib.sha256(Path(module_file).read_bytes())
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+    for path in family_sources():
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -85,7 +91,7 @@ def cache_key(fn: JaxFunction, shared: Sequence[Shared], static: Static) -> str:
     """Everything that the compiled code depends on, as one hexadecimal name."""
     code = inspect.unwrap(fn)
     if "<" in code.__qualname__:
-        raise TacitError(f"'{code.__qualname__}' must be a function of module level.")
+        raise TacitError(f"'{code.__qualname__}' must be a function defined at module level.")
     described = {
         "function": f"{code.__module__}.{code.__qualname__}",
         "source": _source_fingerprint(inspect.getsourcefile(code) or __file__),
@@ -121,10 +127,6 @@ def compile_function(fn: JaxFunction, shared: Sequence[Shared], static: Static) 
     return Compiled(bytes(executable.code), outputs, many)
 
 
-def _output_names(outputs: Sequence[Any]) -> list[str]:
-    return [f"out{i}" for i in range(len(outputs))]
-
-
 class Compiler:
     """Compiled functions in memory and, with a `folder`, on disk."""
 
@@ -151,7 +153,7 @@ class Compiler:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / f"{key}.json"
         # One party of a machine compiles, the others wait for its result.
-        with _locked(self._folder / f"{key}.lock"):
+        with locked(self._folder / f"{key}.lock", timeout_seconds=COMPILE_SECONDS):
             found = _read(path)
             if found is None:
                 self.compiled += 1
@@ -161,15 +163,8 @@ class Compiler:
         return found
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _prune(folder: Path) -> None:
-    """Forget programs that nobody used for a month: every new version leaves its own behind."""
+    """Delete programs that nobody used for a month: every new version leaves its own behind."""
     oldest = time.time() - KEEP_DAYS * 86400
     for path in folder.glob("*"):
         with suppress(OSError):  # another party may prune as well
@@ -196,11 +191,7 @@ def _write(path: Path, compiled: Compiled) -> None:
         "many": compiled.many,
         "sha256": compiled.fingerprint,
     }
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        json.dump(plain, file)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+    write_secret(path, json.dumps(plain).encode())
 
 
 def default_cache() -> Path:

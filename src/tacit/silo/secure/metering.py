@@ -1,4 +1,4 @@
-"""What each step puts on the wire at one owner, and the mail between owners that it counts."""
+"""What each step sends and receives at one owner, and the mail between owners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tacit.errors import TacitError
-from tacit.silo.secure.session import PeerFault
+from tacit.silo.secure.faults import PeerFault
 
 _LINK_LINE = re.compile(
     r"Link details: total send bytes (\d+), recv bytes (\d+), "
@@ -17,8 +17,8 @@ _LINK_LINE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """What one step put on the wire at this owner: bytes and messages, both ways."""
+class StepTraffic:
+    """What one step sent and received at this owner: bytes and messages."""
 
     step: str
     bytes_sent: int
@@ -39,10 +39,10 @@ class Mailbox(Protocol):
         ...
 
 
-class Meter:
+class StepMeter:
     """Counts the mail of one step, and appends it to the traffic of the session at the end."""
 
-    def __init__(self, mailbox: Mailbox, traffic: list[Traffic], step: str) -> None:
+    def __init__(self, mailbox: Mailbox, traffic: list[StepTraffic], step: str) -> None:
         self._mailbox = mailbox
         self._traffic = traffic
         self._step = step
@@ -64,17 +64,17 @@ class Meter:
         expected = {"kind": kind, "number": number, "name": name}
         got = {key: header.get(key) for key in expected}
         if got != expected:
-            raise PeerFault(sender, f"runs another program: expected {expected}, got {got}")
+            raise PeerFault(sender, f"runs a different program: expected {expected}, got {got}")
         self._received += len(payload)
         self._receives += 1
         return header, payload
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> StepMeter:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._traffic.append(
-            Traffic(
+            StepTraffic(
                 step=self._step,
                 bytes_sent=self._sent,
                 bytes_received=self._received,
@@ -91,8 +91,8 @@ class EngineLog:
         self._path = path
         self._read = 0
 
-    def traffic_of(self, step: str) -> Traffic:
-        """What the last run put on the wire."""
+    def traffic_of(self, step: str) -> StepTraffic:
+        """What the last run sent and received."""
         with self._path.open() as file:
             file.seek(self._read)
             new = file.read()
@@ -100,13 +100,13 @@ class EngineLog:
         counts = [tuple(map(int, found)) for found in _LINK_LINE.findall(new)]
         if len(counts) != 1:
             raise TacitError(f"the engine's log has {len(counts)} traffic lines for '{step}'.")
-        return traffic_from(step, counts[0])
+        return step_traffic(step, counts[0])
 
 
-def traffic_from(step: str, counts: tuple[int, ...]) -> Traffic:
+def step_traffic(step: str, counts: tuple[int, ...]) -> StepTraffic:
     """From bytes sent and received, messages sent and received."""
     sent, received, sends, receives = counts
-    return Traffic(
+    return StepTraffic(
         step=step,
         bytes_sent=sent,
         bytes_received=received,

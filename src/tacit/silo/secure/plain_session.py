@@ -1,28 +1,29 @@
 """The plaintext twin of the secure engine: the same program, all owners in one process.
 
 Nothing is protected here: it is the oracle in tests and the tool for writing programs. Every owner
-runs in a thread of its own, values lie on a common board, and the calls of all owners are compared:
+runs in a thread of its own, values lie in common memory, and the calls of all owners are compared:
 a program whose control flow depends on private data is caught here.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.fedst.distances import distances_dot
+from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.session import (
     JaxFunction,
     LocalInputs,
     Program,
     ProgramResult,
+    Session,
     Shared,
     Static,
     check_share,
@@ -31,9 +32,10 @@ from tacit.system.progress import Progress, silent
 
 if TYPE_CHECKING:
     from tacit.silo.plan import Plan
+    from tacit.silo.secure.kernels import Kernel
 
 
-class _Board:
+class _CommonMemory:
     """Where the owners' threads meet: values by call number, and the first failure."""
 
     def __init__(self) -> None:
@@ -84,12 +86,6 @@ class _OtherThreadFailed(Exception):
     """Unwinds an owner's thread after another owner's failure, which is the one reported."""
 
 
-def _sorted_low_bits(keys: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.bitwise_and(jnp.sort(keys, axis=1), 1)
-
-
 @lru_cache(maxsize=512)
 def _jitted(fn: JaxFunction, names: tuple[str, ...]) -> Any:
     import jax
@@ -101,7 +97,7 @@ class PlainSession:
     """`Session` in plaintext for one owner's thread; see `run_plain`."""
 
     def __init__(
-        self, rank: int, n_parties: int, board: _Board, *, progress: Progress = silent
+        self, rank: int, n_parties: int, memory: _CommonMemory, *, progress: Progress = silent
     ) -> None:
         self.rank = rank
         self.n_parties = n_parties
@@ -109,19 +105,19 @@ class PlainSession:
         self.bytes_sent = 0
         self.rounds = 0
         self.compile_seconds = 0.0
-        self._board = board
+        self._memory = memory
         self._progress = progress
         self._calls = 0
-        self._where: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, tuple[int, int]] = {}
 
     def _next(self, *call: Any) -> int:
         self._calls += 1
-        self._board.check_same(self._calls, call)
+        self._memory.check_same(self._calls, call)
         return self._calls
 
     def _value(self, shared: Shared) -> Any:
-        number, index = self._where[shared.name]
-        return self._board.get(number)[index]
+        number, index = self._places[shared.name]
+        return self._memory.get(number)[index]
 
     def share(
         self,
@@ -138,9 +134,9 @@ class PlainSession:
         mine = owner == self.rank
         array = check_share(name, value, mine=mine, shape=shape, dtype=dtype, limit=limit)
         if mine:
-            self._board.put(number, (array,))
+            self._memory.put(number, (array,))
         shared = Shared(f"{name}#{number}", tuple(shape), dtype)
-        self._where[shared.name] = (number, 0)
+        self._places[shared.name] = (number, 0)
         return shared
 
     def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
@@ -149,19 +145,17 @@ class PlainSession:
         signature = (fn.__module__, fn.__qualname__, *((s.shape, s.dtype) for s in shared))
         number = self._next("run", signature, tuple(sorted(static.items())))
         if self.rank == 0:
-            self._board.put(number, self._compute(fn, shared, static))
-        outputs = self._board.get(number)
+            self._memory.put(number, self._compute(fn, shared, static))
+        outputs = self._memory.get(number)
         handles = tuple(
             Shared(f"{fn.__name__}#{number}.{i}", tuple(o.shape), str(o.dtype))
             for i, o in enumerate(outputs)
         )
         for i, handle in enumerate(handles):
-            self._where[handle.name] = (number, i)
+            self._places[handle.name] = (number, i)
         return handles if getattr(outputs, "many", True) else handles[0]
 
     def _compute(self, fn: JaxFunction, shared: Sequence[Shared], static: Static) -> _Outputs:
-        from jax.experimental import enable_x64
-
         arguments = [self._value(s) for s in shared]
         with enable_x64():
             result = _jitted(fn, tuple(sorted(static)))(*arguments, **static)
@@ -170,16 +164,9 @@ class PlainSession:
         outputs.many = many
         return outputs
 
-    def distances(
-        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
-    ) -> Shared:
-        """See `Session.distances`."""
-        found: Shared = self.run(distances_dot, series, squares, shapelets, static=static)
-        return found
-
-    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
-        """See `Session.sorted_low_bits`."""
-        found: Shared = self.run(_sorted_low_bits, keys)
+    def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
+        """See `Session.run_kernel`: always the route in plaintext."""
+        found: Shared = self.run(kernel.plaintext, *shared, static=static)
         return found
 
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
@@ -192,16 +179,16 @@ class PlainSession:
         """See `Session.announce`."""
         number = self._next("announce", owner, what)
         if self.rank == owner:
-            self._board.put(number, value)
+            self._memory.put(number, value)
         self.opened.append(Opening(what=what, to=-1))
-        return self._board.get(number)
+        return self._memory.get(number)
 
     def free(self, *shared: Shared) -> None:
         """See `Session.free`."""
         self._next("free", len(shared))
         for handle in shared:
-            number, index = self._where.pop(handle.name)
-            self._board.release(number, index, n_owners=self.n_parties)
+            number, index = self._places.pop(handle.name)
+            self._memory.release(number, index, n_owners=self.n_parties)
 
     def public_barrier(self) -> None:
         """See `Session.public_barrier`."""
@@ -230,21 +217,35 @@ def run_plain(
 
     Guarantee: none, all the data lie in one process.
     """
-    board = _Board()
-    sessions = [PlainSession(r, len(inputs), board, progress=progress) for r in range(len(inputs))]
+    memory = _CommonMemory()
+    sessions = [PlainSession(r, len(inputs), memory, progress=progress) for r in range(len(inputs))]
     results: dict[int, ProgramResult] = {}
 
     def owner(rank: int) -> None:
         try:
             results[rank] = program(sessions[rank], inputs[rank], plan)
         except BaseException as error:
-            board.fail(error)
+            memory.fail(error)
 
     threads = [threading.Thread(target=owner, args=(r,), daemon=True) for r in range(len(inputs))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if board.failure is not None:
-        raise board.failure
+    if memory.failure is not None:
+        raise memory.failure
     return [results[r] for r in range(len(inputs))], sessions
+
+
+def run_alone(
+    program: Callable[[Session], ProgramResult], *, progress: Progress = silent
+) -> ProgramResult:
+    """Run what one owner computes for itself, in plaintext."""
+    nothing = LocalInputs(X=np.empty((0, 1, 0)), y=np.empty(0, dtype=np.intp))
+    results, _ = run_plain(
+        lambda session, _inputs, _plan: program(session),
+        cast("Plan", None),  # a plan is an agreement between owners; here is only one
+        [nothing],
+        progress=progress,
+    )
+    return results[0]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.secure.bit_slices import bits_of, to_slice, to_slices
-from tacit.silo.secure.session import PeerFault
+from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.sorting_network import next_power_of_two
 
 Words = NDArray[Any]  # uint32 or uint64: all arithmetic wraps
@@ -34,7 +34,7 @@ _KEY_BYTES = 32
 _DEALER = 1
 
 
-class Link(Protocol):
+class PeerChannel(Protocol):
     """Point to point messages between the three parties, in order for each pair."""
 
     def send_async(self, to: int, data: bytes) -> None:
@@ -46,7 +46,7 @@ class Link(Protocol):
         ...
 
 
-class Stream:
+class KeyStream:
     """The keystream of one key; no part of it is used twice."""
 
     def __init__(self, key: bytes) -> None:
@@ -61,23 +61,23 @@ class Stream:
 class Replicated:
     """One party's side of the protocols; all parties make the same calls in the same order."""
 
-    def __init__(self, link: Link, rank: int) -> None:
-        self._link = link
+    def __init__(self, channel: PeerChannel, rank: int) -> None:
+        self._channel = channel
         self._next, self._previous = (rank + 1) % N_PARTIES, (rank - 1) % N_PARTIES
         self.rank = rank
         self._traffic = [0, 0, 0, 0]
         mine = secrets.token_bytes(_KEY_BYTES)
         self._send(self._previous, mine)
         # The key of party i is known to i and i - 1.
-        self._mine, self._theirs = Stream(mine), Stream(self._receive(self._next, _KEY_BYTES))
+        self._mine, self._theirs = KeyStream(mine), KeyStream(self._receive(self._next, _KEY_BYTES))
 
     def _send(self, to: int, data: bytes) -> None:
         self._traffic[0] += len(data)
         self._traffic[2] += 1
-        self._link.send_async(to, data)
+        self._channel.send_async(to, data)
 
     def _receive(self, sender: int, n_bytes: int) -> bytes:
-        data = self._link.recv(sender)
+        data = self._channel.recv(sender)
         if len(data) != n_bytes:
             raise PeerFault(sender, f"sent {len(data)} bytes instead of {n_bytes}")
         self._traffic[1] += n_bytes
@@ -105,7 +105,7 @@ class Replicated:
         mine, theirs = (s.take(z.shape, z.dtype) for s in (self._mine, self._theirs))
         return self._reshared(z + mine - theirs)
 
-    def both(self, x: Pair, y: Pair) -> Pair:
+    def boolean_and(self, x: Pair, y: Pair) -> Pair:
         """Boolean products (AND) of shares by exclusive or."""
         z = (x[0] & (y[0] ^ y[1])) ^ (x[1] & y[0])
         mine, theirs = (s.take(z.shape, z.dtype) for s in (self._mine, self._theirs))
@@ -126,7 +126,7 @@ class Replicated:
         received = np.frombuffer(self._receive(self._previous, n_bytes), dtype=dtype)
         return received.reshape(shape), nothing
 
-    def third(self, x: Words | None, shape: tuple[int, ...], dtype: Any) -> Pair:
+    def known_to_others(self, x: Words | None, shape: tuple[int, ...], dtype: Any) -> Pair:
         """A value that the two others than the dealer know, as shares; nothing is sent."""
         nothing = np.zeros(shape, dtype=dtype)
         if self.rank == _DEALER:
@@ -150,11 +150,11 @@ class Replicated:
         slices = to_slices(part)[:n_bits]
         shape, dealing = slices.shape, self.rank == _DEALER
         dealt = self.deal(slices if dealing else None, shape, np.uint8, xor=True)
-        return dealt, self.third(None if dealing else slices, shape, np.uint8)
+        return dealt, self.known_to_others(None if dealing else slices, shape, np.uint8)
 
     def _carry(self, u: Pair, w: Pair) -> Pair:
         """The carry out of the highest slice of u + w, by a tree over its slices."""
-        propagate, generate = _xor(u, w), self.both(u, w)
+        propagate, generate = _xor(u, w), self.boolean_and(u, w)
         while (n := len(generate[0])) > 1:
             # Groups pair up from the top; an odd one is left over at the bottom.
             odd, pairs = n % 2, n // 2
@@ -164,7 +164,7 @@ class Replicated:
             first = 1 - odd
             left = _joined(p_high, _take(p_high, first, 1))
             right = _joined(g_low, _take(p_low, first, 1))
-            product = self.both(left, right)
+            product = self.boolean_and(left, right)
             merged = _xor(g_high, _take(product, 0, 1, pairs))
             generate = _joined(_take(generate, 0, 1, odd), merged)
             propagate = _joined(_take(propagate, 0, 1, 1), _take(product, pairs, 1))
@@ -182,7 +182,7 @@ class Replicated:
         part = bits_of(self.halves(bit, xor=True), n_words).astype(dtype).reshape(shape)
         dealing = self.rank == _DEALER
         e = self.deal(part if dealing else None, shape, dtype, xor=False)
-        w = self.third(None if dealing else part, shape, dtype)
+        w = self.known_to_others(None if dealing else part, shape, dtype)
         product = self.multiply(e, w)
         two = np.dtype(dtype).type(2)
         return e[0] + w[0] - two * product[0], e[1] + w[1] - two * product[1]
@@ -206,7 +206,7 @@ class Replicated:
         """floor(x / 2^shift) in the ring of 2^64, exactly, for words of 32 bits below 2^31.
 
         With x + c 2^32 = u + w: the dealer knows u, the others w. As x < 2^31, the carry c is 1
-        just if u or w has its highest bit; the carry out of the dropped bits is computed.
+        exactly when u or w has its highest bit set; the carry out of the dropped bits is computed.
         """
         shape, dealing = x[0].shape, self.rank == _DEALER
         part = self.halves(x)
@@ -215,7 +215,7 @@ class Replicated:
         kept = (part >> np.uint32(shift)).astype(np.uint64) - weight * top
         known = np.stack([kept, top])
         u = self.deal(known if dealing else None, known.shape, np.uint64, xor=False)
-        w = self.third(None if dealing else known, known.shape, np.uint64)
+        w = self.known_to_others(None if dealing else known, known.shape, np.uint64)
         tops = self.multiply((u[0][1], u[1][1]), (w[0][1], w[1][1]))
         total = [a[0] + b[0] + weight * c for a, b, c in zip(u, w, tops, strict=True)]
         if shift:

@@ -22,22 +22,15 @@ from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from tacit.silo.plan import Plan
+    from tacit.silo.secure.kernels import Kernel
     from tacit.silo.secure.openings import Opening
 
+Arrays = dict[str, NDArray[Any]]
 Static = Mapping[str, Any]
 JaxFunction = Callable[..., Any]
 
 # A shared integer must leave room for a product with another one and for sums of products.
 LARGEST_INTEGER = 2**62
-
-
-class PeerFault(TacitError):
-    """What the owner `rank` sent cannot be used; `what` ends the sentence that begins with it."""
-
-    def __init__(self, rank: int, what: str) -> None:
-        super().__init__(f"party {rank} {what}.")
-        self.rank = rank
-        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +87,12 @@ class Session(Protocol):
 
     @property
     def rounds(self) -> int:
-        """Messages that this owner's engine has sent; an upper bound of the rounds."""
+        """Messages that this owner has sent; an upper bound on the rounds."""
         ...
 
     @property
     def compile_seconds(self) -> float:
-        """Seconds this owner has spent on compiling so far, or on waiting for who compiles."""
+        """Seconds this owner has spent compiling so far, or waiting for another to compile."""
         ...
 
     def share(
@@ -120,24 +113,18 @@ class Session(Protocol):
         ...
 
     def run(self, fn: JaxFunction, *shared: Shared, static: Static | None = None) -> Any:
-        """Apply a pure JAX function of module level to shares: a Shared, or a tuple of them.
+        """Apply a pure JAX function of a module to shares; returns a Shared, or a tuple of them.
 
         `static` holds public keyword arguments (numbers, strings, tuples). The function may not
         sort or branch on secrets with operations that open comparisons: these are refused.
         """
         ...
 
-    def distances(
-        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
-    ) -> Shared:
-        """`tacit.silo.fedst.distances.distances_dot`, by the fastest protocol with its integers.
+    def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
+        """Apply a kernel to shares, by the fastest of its routes that this session has.
 
-        `narrow` promises that no distance before the shift reaches 2^31.
+        `static` holds the public keyword arguments of all its routes.
         """
-        ...
-
-    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
-        """The lowest bits of each row of keys (b, n) from 0 to 2^n_bits - 1, sorted upwards."""
         ...
 
     def reveal(self, shared: Shared, *, to: int = 0, what: str) -> NDArray[Any] | None:
@@ -156,11 +143,11 @@ class Session(Protocol):
         ...
 
     def public_barrier(self) -> None:
-        """Wait until every owner has come here."""
+        """Wait until every owner has reached this point."""
         ...
 
     def progress(self, done: int, total: int, message: str) -> None:
-        """Tell the owner's person where the program is; nothing is sent to others."""
+        """Show this owner how far the program is; nothing is sent to others."""
         ...
 
 

@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.replicated import Pair
-from tacit.silo.secure.session import PeerFault
 
 _ADDITIVE = "aby3.AShr<FM64>"
-# The protocols that are no compiled programs of the engine.
-_BY_HAND = (
-    "secure/replicated",
-    "secure/bit_slices",
-    "fedst/secure_distances",
-    "secure/sorting_network",
-    "secure/shares",
-)
-
-
-@cache
-def source_fingerprint() -> str:
-    """SHA-256 of the source of the protocols over replicated shares."""
-    digest = hashlib.sha256()
-    for name in _BY_HAND:
-        digest.update(
-            hashlib.sha256((Path(__file__).parents[1] / f"{name}.py").read_bytes()).digest()
-        )
-    return digest.hexdigest()
 
 
 def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
@@ -46,7 +24,7 @@ def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
 def share_from(header: dict[str, Any], payload: bytes, *, like: Any | None, sender: int) -> Any:
     """The share that `frame_of` described, if it has the type, shape and sizes of `like`.
 
-    `like` is our own share of the same value, or one of zeros; None takes any form. The engine
+    `like` is our own share of the same value, or one of zeros; None accepts any form. The engine
     trusts what it is given: a share of another form would be read beyond its end.
     """
     from spu import libspu
@@ -60,7 +38,7 @@ def share_from(header: dict[str, Any], payload: bytes, *, like: Any | None, send
     except (KeyError, TypeError, ValueError, RuntimeError):
         same = False
     if not same:
-        raise PeerFault(sender, "sent a share of another type or shape than the plan says")
+        raise PeerFault(sender, "sent a share whose type or shape differs from the plan's")
     return share
 
 

@@ -69,8 +69,8 @@ def pad_rows(keys: Array, *, value: int) -> Array:
     return jnp.concatenate([keys, jnp.full((rows, missing), value, dtype=keys.dtype)], axis=1)
 
 
-def sorted_low_bits(keys: Array) -> Array:
-    """The lowest bit of every key (b, n) after each row was sorted upwards."""
+def sorted_low_bits(keys: Array, *, n_bits: int) -> Array:
+    """The lowest bit of every key (b, n) of at most 60 bits after each row was sorted upwards."""
     import jax.numpy as jnp
 
     ordered = sort_rows(pad_rows(keys, value=2**60))[:, : keys.shape[1]]

@@ -6,17 +6,13 @@ could then decode everything. Owners beyond the computing ones hold no runtime: 
 their own data and send one to each computing party, over mutual TLS.
 
 Everything that leaves the shares leaves through `SpuSession.reveal`, which records it.
-
-The pieces that programs need are importable from here: `Session`, `Shared`, `LocalInputs`,
-`ProgramResult`, `Plan`, `PlainSession`, `run_plain` and, from `tacit.silo.party.localhost`,
-`run_federation`.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,41 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.fedst.distances import distances_dot
-from tacit.silo.fedst.secure_distances import nearest
 from tacit.silo.plan import Plan
 from tacit.silo.secure.compiler import Compiled, Compiler
-from tacit.silo.secure.metering import EngineLog, Mailbox, Meter, Traffic, traffic_from
+from tacit.silo.secure.kernels import Kernel
+from tacit.silo.secure.metering import EngineLog, Mailbox, StepMeter, StepTraffic, step_traffic
 from tacit.silo.secure.openings import Opening
-from tacit.silo.secure.plain_session import PlainSession, run_plain
 from tacit.silo.secure.replicated import Pair, Replicated
-from tacit.silo.secure.session import (
-    JaxFunction,
-    LocalInputs,
-    Program,
-    ProgramResult,
-    Session,
-    Shared,
-    Static,
-    check_share,
-)
-from tacit.silo.secure.shares import frame_of, share_from, share_of, source_fingerprint, words_of
-from tacit.silo.secure.sorting_network import sorted_low_bits
+from tacit.silo.secure.session import JaxFunction, Shared, Static, check_share
+from tacit.silo.secure.shares import frame_of, share_from, share_of, words_of
 from tacit.system.progress import Progress, silent
-
-__all__ = [
-    "LocalInputs",
-    "Opening",
-    "PlainSession",
-    "Plan",
-    "Program",
-    "ProgramResult",
-    "Session",
-    "Shared",
-    "SpuSession",
-    "Traffic",
-    "run_plain",
-]
 
 
 def runtime_config(plan: Plan) -> Any:
@@ -101,7 +71,7 @@ class SpuSession:
         self.rank = rank
         self.n_parties = plan.n_parties
         self.opened: list[Opening] = []
-        self.traffic: list[Traffic] = []
+        self.traffic: list[StepTraffic] = []
         self._computing = range(plan.n_computing)
         self._mailbox = mailbox
         self._io = spu.Io(plan.n_computing, config)
@@ -116,7 +86,7 @@ class SpuSession:
         self._calls = 0
         self.compile_seconds = 0.0
         if (rank in self._computing) != (link is not None):
-            raise TacitError(f"rank {rank} and the engine's link do not fit together.")
+            raise TacitError(f"rank {rank} must hold an engine link if it computes, and only then.")
 
     @property
     def bytes_sent(self) -> int:
@@ -152,15 +122,15 @@ class SpuSession:
                 self._runtime.set_var(handle.name, share_from(*frame, like=like, sender=owner))
         return handle
 
-    def _meter(self, step: str) -> Meter:
-        return Meter(self._mailbox, self.traffic, step)
+    def _meter(self, step: str) -> StepMeter:
+        return StepMeter(self._mailbox, self.traffic, step)
 
     def _shares(self, array: NDArray[Any]) -> Any:
         from spu import libspu
 
         return self._io.make_shares(array, libspu.Visibility.VIS_SECRET)
 
-    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: Meter) -> None:
+    def _send_shares(self, handle: Shared, array: NDArray[Any], meter: StepMeter) -> None:
         shares = self._shares(array)
         for rank in self._computing:
             if rank == self.rank and self._runtime is not None:
@@ -200,50 +170,34 @@ class SpuSession:
         self._runtime.run(executable)
         self.traffic.append(self._log.traffic_of(name))
 
-    def distances(
-        self, series: Shared, squares: Shared, shapelets: Shared, *, static: Static, narrow: bool
-    ) -> Shared:
-        """See `Session.distances`: under ABY3 by `nearest`, otherwise by the engine itself."""
-        if not (self._replicates and narrow):
-            found: Shared = self.run(distances_dot, series, squares, shapelets, static=static)
-            return found
-
-        def kernel(party: Replicated) -> Pair:
-            return nearest(party, *map(self._words, (series, squares, shapelets)), **static)
-
-        return self._bulk("distances", kernel, (shapelets.shape[0], series.shape[0]))
-
-    def sorted_low_bits(self, keys: Shared, *, n_bits: int) -> Shared:
-        """See `Session.sorted_low_bits`: under ABY3 by `Replicated`, otherwise by the engine."""
+    def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
+        """See `Session.run_kernel`: over replicated shares under ABY3, else compiled."""
         if not self._replicates:
-            found: Shared = self.run(sorted_low_bits, keys)
+            found: Shared = self.run(kernel.compiled, *shared, static=static)
             return found
+        shape = kernel.output_shape(*(operand.shape for operand in shared))
+        handle = Shared(f"{kernel.name}#{self._next()}", shape, "int64")
+        if self._runtime is not None:
+            self._agree_on_code(kernel.fingerprint, kernel.name)
+            result = self._run_replicated(kernel, shared, dict(static or {}))
+            self._runtime.set_var(handle.name, share_of(result))
+        return handle
 
-        def kernel(party: Replicated) -> Pair:
-            return party.sorted_low_bits(self._words(keys), n_bits=n_bits)
-
-        return self._bulk("sorted_low_bits", kernel, keys.shape)
+    def _run_replicated(self, kernel: Kernel, shared: Sequence[Shared], static: Static) -> Pair:
+        assert self._link is not None
+        before = (0, 0, 0, 0)  # the exchange of keys counts as well
+        if self._party is None:
+            self._party = Replicated(self._link, self.rank)
+        else:
+            before = self._party.traffic
+        result = kernel.replicated(self._party, *map(self._words, shared), **static)
+        spent = [a - b for a, b in zip(self._party.traffic, before, strict=True)]
+        self.traffic.append(step_traffic(kernel.name, tuple(spent)))
+        return result
 
     def _words(self, shared: Shared) -> Pair:
         assert self._runtime is not None
         return words_of(self._runtime.get_var(shared.name), shared.shape)
-
-    def _bulk(
-        self, name: str, kernel: Callable[[Replicated], Pair], shape: tuple[int, ...]
-    ) -> Shared:
-        """Run a protocol of `Replicated` among the computing parties; its result is shared."""
-        handle = Shared(f"{name}#{self._next()}", shape, "int64")
-        if self._runtime is not None and self._link is not None:
-            before = (0, 0, 0, 0)  # the exchange of keys counts as well
-            if self._party is None:
-                self._agree_on_code(source_fingerprint(), "protocols over replicated shares")
-                self._party = Replicated(self._link, self.rank)
-            else:
-                before = self._party.traffic
-            self._runtime.set_var(handle.name, share_of(kernel(self._party)))
-            spent = [a - b for a, b in zip(self._party.traffic, before, strict=True)]
-            self.traffic.append(traffic_from(name, tuple(spent)))
-        return handle
 
     def _agree_on_code(self, fingerprint: str, name: str) -> None:
         """Before the first run of some code: the initiator's must be ours, byte for byte."""
@@ -258,7 +212,7 @@ class SpuSession:
                 theirs, _ = meter.receive(0, kind="code", number=self._calls, name=name)
                 if theirs.get("sha256") != fingerprint:
                     raise TacitError(
-                        f"the initiator has another code of '{name}' than this party; "
+                        f"the code of '{name}' at the initiator differs from this party's; "
                         "install the same version of the package everywhere."
                     )
         self._agreed_code.add(fingerprint)
@@ -280,7 +234,7 @@ class SpuSession:
                 return None
             return self._reconstruct(shared, number, meter)
 
-    def _reconstruct(self, shared: Shared, number: int, meter: Meter) -> NDArray[Any]:
+    def _reconstruct(self, shared: Shared, number: int, meter: StepMeter) -> NDArray[Any]:
         mine = None if self._runtime is None else self._runtime.get_var(shared.name)
         like, shares = mine, []
         for rank in self._computing:

@@ -1,4 +1,4 @@
-"""Keys, certificates and configuration files of the parties."""
+"""A party's folder: keys, certificates and `party.toml`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import TacitError
-from tacit.silo.party.folder import Limits, load_config, split_address, write_folders
-from tacit.silo.party.keys import certificate_fingerprint, check_private, make_key_pair, tls_context
+from tacit.silo.party.folder import Limits, read_folder, split_address, write_folders
 from tacit.silo.plan import Terms
+from tacit.system.certificates import check_private, fingerprint, mutual_tls, self_signed
 
 TERMS = Terms(
     program="fedst",
@@ -29,10 +29,25 @@ def configs(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_a_folder_reads_back_as_it_was_agreed(configs: dict[str, Path]) -> None:
-    config = load_config(configs["south"])
+    config = read_folder(configs["south"])
     assert config.terms == TERMS
     assert config.rank == 1
     assert [(p.control, p.engine) for p in config.peers] == ADDRESSES
+
+
+def test_the_file_says_where_data_go_and_that_the_plan_is_common(configs: dict[str, Path]) -> None:
+    comment = [x for x in configs["south"].read_text().splitlines() if x.startswith("#")]
+    said = " ".join(comment)
+    for words in ("--data mine.npz", 'data = "mine.npz"', "the same at every party", "`out`"):
+        assert words in said
+
+
+def test_data_named_in_the_file_lie_beside_it(configs: dict[str, Path]) -> None:
+    path = configs["south"]
+    assert read_folder(path).data is None
+    named = '\ndata = "mine.npz"\n\n[limits]\n'
+    path.write_text(path.read_text().replace("\n[limits]\n", named))
+    assert read_folder(path).data == path.parent.resolve() / "mine.npz"
 
 
 def test_no_folder_holds_the_key_of_another_party(configs: dict[str, Path]) -> None:
@@ -57,7 +72,7 @@ def test_a_plan_edited_by_one_party_is_noticed(configs: dict[str, Path]) -> None
     path = configs["west"]
     path.write_text(path.read_text().replace("k = 3", "k = 4"))
     with pytest.raises(TacitError, match="fingerprint"):
-        load_config(path)
+        read_folder(path)
 
 
 def test_an_existing_federation_is_not_overwritten(configs: dict[str, Path]) -> None:
@@ -65,11 +80,10 @@ def test_an_existing_federation_is_not_overwritten(configs: dict[str, Path]) -> 
         write_folders(configs["north"].parent.parent, TERMS, addresses=ADDRESSES, limits=Limits())
 
 
-def test_a_certificate_cannot_sign_another(tmp_path: Path) -> None:
+def test_a_certificate_cannot_sign_another(configs: dict[str, Path]) -> None:
     from cryptography import x509
 
-    make_key_pair("north", key=tmp_path / "k", certificate=tmp_path / "c")
-    loaded = x509.load_pem_x509_certificate((tmp_path / "c").read_bytes())
+    loaded = x509.load_pem_x509_certificate((configs["north"].parent / "party.crt").read_bytes())
     assert not loaded.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
@@ -88,8 +102,8 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> str:
 
 
 def _context(folder: Path, *, server: bool) -> ssl.SSLContext:
-    config = load_config(folder / "party.toml")
-    return tls_context(
+    config = read_folder(folder / "party.toml")
+    return mutual_tls(
         server=server,
         key=config.key,
         certificate=config.certificate,
@@ -100,7 +114,7 @@ def _context(folder: Path, *, server: bool) -> ssl.SSLContext:
 def test_parties_recognise_each_other(configs: dict[str, Path]) -> None:
     north, south = configs["north"].parent, configs["south"].parent
     seen = _handshake(_context(north, server=False), _context(south, server=True))
-    assert seen == certificate_fingerprint(north / "party.crt")
+    assert seen == fingerprint(north / "party.crt")
 
 
 def test_a_stranger_is_refused_by_both_sides(configs: dict[str, Path], tmp_path: Path) -> None:
@@ -148,7 +162,7 @@ def test_a_federation_without_tls_stays_on_this_machine(
     away = [peer, *ADDRESSES[1:]]
     configs = write_folders(tmp_path / "f", TERMS, addresses=away, limits=Limits(), tls=False)
     with pytest.raises(TacitError, match=r"127\.0\.0\.1 only"):
-        load_config(configs["north"])
+        read_folder(configs["north"])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +170,7 @@ def test_a_federation_without_tls_stays_on_this_machine(
     [
         ('name = "south"\nkey', 'name = "east"\nkey', "not among"),
         ("[[peers]]", "[[piers]]", "lacks or misuses"),
-        ("[limits]", "[limits", "cannot read"),
+        ("[limits]", "[limits", "not valid TOML"),
         ('certificate = "peers/north.crt"', 'certificate = "peers/none.crt"', "peer's certificate"),
     ],
 )
@@ -168,13 +182,14 @@ def test_broken_configurations_are_refused(
     assert old in text
     path.write_text(text.replace(old, new))
     with pytest.raises(TacitError, match=words):
-        load_config(path)
+        read_folder(path)
 
 
 def test_a_certificate_that_the_others_do_not_have_is_noticed_at_home(
     configs: dict[str, Path],
 ) -> None:
     home = configs["south"].parent
-    make_key_pair("south", key=home / "party.key", certificate=home / "party.crt")
+    new = self_signed("south", both_sides=True)
+    new.write(key=home / "party.key", certificate=home / "party.crt")
     with pytest.raises(TacitError, match="in both places"):
-        load_config(configs["south"])
+        read_folder(configs["south"])

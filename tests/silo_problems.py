@@ -1,0 +1,44 @@
+"""A small problem of FedST with three classes, for tests that run whole federations.
+
+Tests that use it with the same number of series in all, and of P0, also share compiled programs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.silo.fedst.settings import settings_from
+from tacit.silo.plan import Plan, default_protocol
+from tacit.silo.secure.session import LocalInputs
+
+SMALL = {
+    "n_candidates": 10,
+    "n_shapelets": 5,
+    "classifier": "forest",
+    "n_trees": 3,
+    "depth": 2,
+    "lengths": (5, 9),
+}
+
+
+def owners(*counts: int, length: int = 12) -> list[LocalInputs]:
+    rng = np.random.default_rng(1)
+    found = []
+    for count in counts:
+        y = np.arange(count) % 3
+        shift = np.sin(np.arange(length) * (1 + y)[:, None])[:, None, :]
+        X = rng.normal(size=(count, 1, length)) + 2 * shift
+        found.append(LocalInputs(X=X, y=y.astype(np.intp), private={"seed": 9}))
+    return found
+
+
+def plan_for(inputs: list[LocalInputs], **params: object) -> Plan:
+    return Plan(
+        program="fedst",
+        parties=tuple(f"P{i}" for i in range(len(inputs))),
+        protocol=default_protocol(len(inputs)),
+        classes=("a", "b", "c"),
+        series_length=12,
+        counts=tuple(len(own.X) for own in inputs),
+        params=settings_from(SMALL | params).to_params(),  # type: ignore[arg-type]
+    )
