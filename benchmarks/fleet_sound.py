@@ -26,6 +26,7 @@ from scipy.special import log_softmax
 from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
 from tacit.data import Dataset, load_dataset
+from tacit.fleet.experiment import deal_out
 from tacit.fleet.learning.clients import (
     HeadModel,
     class_scores,
@@ -34,9 +35,8 @@ from tacit.fleet.learning.clients import (
     label_indices,
 )
 from tacit.fleet.plan import FleetPlan, default_rounds, make_plan
+from tacit.fleet.reports.linking import sound_rate
 from tacit.fleet.simulation.baselines import FEDAVG_ROUNDS, train_fedavg
-from tacit.fleet.simulation.experiment import deal_out
-from tacit.fleet.simulation.linking import sound_rate
 from tacit.fleet.simulation.simulator import Fleet, make_fleet, simulate
 
 SPLITS = ("subject", "iid")

@@ -28,6 +28,7 @@ from scipy.signal import butter, sosfiltfilt
 from tacit.arena.record import commit
 from tacit.data import Dataset, load_dataset
 from tacit.features.feature_map import public_features
+from tacit.fleet.experiment import deal_out
 from tacit.fleet.learning.clients import (
     HeadModel,
     class_scores,
@@ -37,7 +38,6 @@ from tacit.fleet.learning.clients import (
 )
 from tacit.fleet.plan import FleetPlan, Training, default_rounds, make_plan
 from tacit.fleet.reports import distributed, privunit
-from tacit.fleet.simulation.experiment import deal_out
 from tacit.fleet.simulation.simulator import Fleet, make_fleet
 
 GRAVITY = 0.35  # units of gravity per standard deviation, about

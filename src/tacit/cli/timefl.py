@@ -92,7 +92,7 @@ def train_timefl(
     for place in (report, checkpoint, out):
         check_new_file(place)
     from tacit.data import load_dataset
-    from tacit.fleet.simulation.experiment import FleetTask, run_task
+    from tacit.fleet.experiment import FleetTask, run_task
 
     task = FleetTask(
         n_clients=clients,

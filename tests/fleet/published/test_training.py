@@ -10,7 +10,7 @@ from contract import toy_problem
 from seeded import SeededNoise
 from tacit.errors import TacitError
 from tacit.fleet.published.training import perturbation, training
-from tacit.fleet.simulation.linking import link_reports, reidentification_rate
+from tacit.fleet.reports.linking import link_reports, reidentification_rate
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE
 

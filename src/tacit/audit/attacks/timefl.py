@@ -131,8 +131,8 @@ def attack_sound_reports(
     from tacit.fleet.learning.clients import feature_map, initial_model
     from tacit.fleet.plan import make_plan
     from tacit.fleet.reports import privunit
+    from tacit.fleet.reports.linking import link_reports
     from tacit.fleet.reports.protocol import guarantee_after
-    from tacit.fleet.simulation.linking import link_reports
     from tacit.fleet.simulation.simulator import make_fleet
 
     names = tuple(str(code) for code in range(int(y.max()) + 1))

@@ -45,7 +45,7 @@ from tacit.fleet.published.perturbation import (
     perturb,
     unflatten,
 )
-from tacit.fleet.simulation.linking import reidentification_rate
+from tacit.fleet.reports.linking import reidentification_rate
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
 from tacit.system.progress import Progress, silent

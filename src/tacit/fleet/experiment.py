@@ -19,7 +19,7 @@ from tacit.fleet.learning.clients import (
     initial_model,
     label_indices,
 )
-from tacit.fleet.simulation.linking import sound_rate
+from tacit.fleet.reports.linking import sound_rate
 from tacit.fleet.simulation.simulator import Fleet, make_fleet
 from tacit.system.progress import Progress, silent
 
