@@ -21,7 +21,7 @@ from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
 from tacit.data import load_dataset
 from tacit.fleet.experiment import deal_out
-from tacit.fleet.learning.clients import label_indices
+from tacit.fleet.learning.head import label_indices
 from tacit.fleet.published.training import client_data, run_published, table_two
 
 CELLS: tuple[tuple[str, float], ...] = (

@@ -27,7 +27,7 @@ from tacit.arena.record import commit, versions
 from tacit.cli.common import plain
 from tacit.data import Dataset, load_dataset
 from tacit.fleet.experiment import deal_out
-from tacit.fleet.learning.clients import (
+from tacit.fleet.learning.head import (
     HeadModel,
     class_scores,
     feature_map,

@@ -29,13 +29,8 @@ from tacit.arena.record import commit
 from tacit.data import Dataset, load_dataset
 from tacit.features.feature_map import public_features
 from tacit.fleet.experiment import deal_out
-from tacit.fleet.learning.clients import (
-    HeadModel,
-    class_scores,
-    initial_model,
-    label_indices,
-    server_step,
-)
+from tacit.fleet.learning.head import HeadModel, class_scores, initial_model, label_indices
+from tacit.fleet.learning.rounds import server_step
 from tacit.fleet.plan import FleetPlan, Training, default_rounds, make_plan
 from tacit.fleet.reports import distributed, privunit
 from tacit.fleet.simulation.simulator import Fleet, make_fleet

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.learning.clients import class_scores, feature_map
+from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.plan import default_rounds, make_plan
 from tacit.fleet.simulation.simulator import FleetRun, make_fleet, simulate
 from tacit.guarantee import DpGuarantee, Guarantee

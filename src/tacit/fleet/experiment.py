@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.data import Dataset, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.estimator import DPTimeFLClassifier
-from tacit.fleet.learning.clients import (
+from tacit.fleet.learning.head import (
     HeadModel,
     class_scores,
     feature_map,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.learning.clients import class_scores, feature_map
+from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.plan import FleetPlan, plan_from_json
 from tacit.fleet.simulation.checkpoint import write_atomically
 from tacit.guarantee import DpGuarantee, from_dict

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from seeded import SeededNoise
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import HeadModel, client_direction, initial_model
+from tacit.fleet.learning.clients import client_direction
+from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.plan import FleetPlan, make_plan, plan_from_json
 from tacit.fleet.reports import protocol
 

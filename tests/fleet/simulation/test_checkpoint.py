@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import BundleError
-from tacit.fleet.learning.clients import HeadModel
+from tacit.fleet.learning.head import HeadModel
 from tacit.fleet.plan import make_plan
 from tacit.fleet.simulation.checkpoint import (
     Checkpoint,

@@ -11,14 +11,8 @@ import pytest
 from seeded import SeededNoise
 from tacit.data import load_dataset
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.learning.clients import (
-    class_scores,
-    contrasts,
-    feature_map,
-    group_clients,
-    local_moves,
-    local_solutions,
-)
+from tacit.fleet.learning.clients import group_clients, local_moves, local_solutions
+from tacit.fleet.learning.head import class_scores, contrasts, feature_map
 from tacit.fleet.plan import FleetPlan, Training, default_training, make_plan
 from tacit.fleet.reports.protocol import RoundNotReleased
 from tacit.fleet.simulation import simulator

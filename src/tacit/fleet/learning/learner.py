@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import HeadModel, class_scores, feature_map, initial_model
+from tacit.fleet.learning.head import HeadModel, class_scores, feature_map, initial_model
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import privunit, protocol
 from tacit.guarantee import DpGuarantee

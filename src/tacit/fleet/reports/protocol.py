@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import HeadModel, client_direction, server_step
+from tacit.fleet.learning.clients import client_direction
+from tacit.fleet.learning.head import HeadModel
+from tacit.fleet.learning.rounds import server_step
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import distributed, privunit, shares
 from tacit.guarantee import DpGuarantee

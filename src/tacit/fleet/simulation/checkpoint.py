@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BundleError
-from tacit.fleet.learning.clients import HeadModel, initial_model
+from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.plan import FleetPlan, plan_from_json
 
 _MAGIC = b"tacit fleet run 2\n"

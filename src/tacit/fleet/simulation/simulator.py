@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import ClientGroup, HeadModel, group_clients, local_directions
+from tacit.fleet.learning.clients import ClientGroup, group_clients, local_directions
+from tacit.fleet.learning.head import HeadModel
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
 from tacit.fleet.reports import distributed, privunit
 from tacit.fleet.reports.protocol import (
