@@ -34,7 +34,8 @@ from tacit.fleet.learning.head import (
     initial_model,
     label_indices,
 )
-from tacit.fleet.plan import FleetPlan, default_rounds, make_plan
+from tacit.fleet.plan import FleetPlan
+from tacit.fleet.reports.calibration import default_rounds, make_plan
 from tacit.fleet.reports.linking import sound_rate
 from tacit.fleet.simulation.baselines import FEDAVG_ROUNDS, train_fedavg
 from tacit.fleet.simulation.simulator import Fleet, make_fleet, simulate

@@ -31,8 +31,9 @@ from tacit.features.feature_map import public_features
 from tacit.fleet.experiment import deal_out
 from tacit.fleet.learning.head import HeadModel, class_scores, initial_model, label_indices
 from tacit.fleet.learning.rounds import server_step
-from tacit.fleet.plan import FleetPlan, Training, default_rounds, make_plan
+from tacit.fleet.plan import FleetPlan, Training
 from tacit.fleet.reports import distributed, privunit
+from tacit.fleet.reports.calibration import default_rounds, make_plan
 from tacit.fleet.simulation.simulator import Fleet, make_fleet
 
 GRAVITY = 0.35  # units of gravity per standard deviation, about

@@ -18,8 +18,9 @@ _CLIENTS = 20
 
 def fleet_privunit(setting: Setting) -> Audited:
     """One client's `privunit` report, as encoded for the shuffler: local_epsilon-LDP."""
-    from tacit.fleet.plan import PrivUnitSettings, make_plan
+    from tacit.fleet.plan import PrivUnitSettings
     from tacit.fleet.reports import privunit
+    from tacit.fleet.reports.calibration import make_plan
 
     plan = make_plan(
         classes=("a", "b"),
@@ -47,8 +48,8 @@ def fleet_distributed(setting: Setting) -> Audited:
     one draw. At the scale of a sum (hundreds) the curve of the discrete Gaussian is the Gaussian
     one to six digits, so the Gaussian claim is tested.
     """
-    from tacit.fleet.plan import make_plan
     from tacit.fleet.reports import distributed
+    from tacit.fleet.reports.calibration import make_plan
 
     plan = make_plan(
         classes=("a", "b"),

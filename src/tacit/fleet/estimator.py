@@ -14,7 +14,7 @@ from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.learning.head import class_scores, feature_map
-from tacit.fleet.plan import default_rounds, make_plan
+from tacit.fleet.reports.calibration import default_rounds, make_plan
 from tacit.fleet.simulation.simulator import FleetRun, make_fleet, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
@@ -60,7 +60,7 @@ class DPTimeFLClassifier(_ClientClassifier):
     epsilon, delta : totals per client (sound); nominal epsilon_0 and unused (published).
     mode : "sound" or "published".
     mechanism : "privunit" or "distributed"; sound only.
-    n_rounds : None is `config.default_rounds` (sound) or Table II (published).
+    n_rounds : None is `calibration.default_rounds` (sound) or Table II (published).
     n_min : fewest reports for a round to be released; None is all that are asked.
     n_kernels : random kernels among the public features.
     local_epsilon : one local epsilon per client, instead of the calibrated one; sound privunit.

@@ -15,7 +15,7 @@ from tacit.fleet.deployment.setup import Wishes, new_run
 from tacit.fleet.deployment.shuffler import Shuffler
 from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 from tacit.fleet.learning.learner import Learner, model_from_bytes, model_to_bytes
-from tacit.fleet.plan import make_plan
+from tacit.fleet.reports.calibration import make_plan
 
 RUN = "run1"
 N_NODES = 22

@@ -13,8 +13,9 @@ from scipy import stats
 from seeded import SeededNoise
 from tacit.accounting import compose_discrete, compose_gaussian
 from tacit.errors import TacitError
-from tacit.fleet.plan import FleetPlan, make_plan
+from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import distributed, shares
+from tacit.fleet.reports.calibration import make_plan
 from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE
 

@@ -11,8 +11,9 @@ import pytest
 from seeded import SeededNoise
 from tacit.accounting import compose_shuffled
 from tacit.errors import TacitError
-from tacit.fleet.plan import FleetPlan, PrivUnitSettings, make_plan
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings
 from tacit.fleet.reports import privunit
+from tacit.fleet.reports.calibration import make_plan
 from tacit.noise import SYSTEM_NOISE
 
 N = 60

@@ -14,8 +14,9 @@ from seeded import SeededNoise
 from tacit.errors import TacitError
 from tacit.fleet.learning.clients import client_direction
 from tacit.fleet.learning.head import HeadModel, initial_model
-from tacit.fleet.plan import FleetPlan, make_plan, plan_from_json
+from tacit.fleet.plan import FleetPlan, plan_from_json
 from tacit.fleet.reports import protocol
+from tacit.fleet.reports.calibration import make_plan
 
 N = 24
 CLASSES = ("a", "b", "c")

@@ -11,7 +11,7 @@ import pytest
 
 from tacit.errors import BundleError
 from tacit.fleet.learning.head import HeadModel
-from tacit.fleet.plan import make_plan
+from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.simulation.checkpoint import (
     Checkpoint,
     Schedule,

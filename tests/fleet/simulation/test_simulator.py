@@ -13,7 +13,8 @@ from tacit.data import load_dataset
 from tacit.errors import BundleError, TacitError
 from tacit.fleet.learning.clients import group_clients, local_moves, local_solutions
 from tacit.fleet.learning.head import class_scores, contrasts, feature_map
-from tacit.fleet.plan import FleetPlan, Training, default_training, make_plan
+from tacit.fleet.plan import FleetPlan, Training
+from tacit.fleet.reports.calibration import default_training, make_plan
 from tacit.fleet.reports.protocol import RoundNotReleased
 from tacit.fleet.simulation import simulator
 from tacit.fleet.simulation.baselines import train_central, train_fedavg

@@ -129,8 +129,8 @@ def attack_sound_reports(
     The attacker knows every client's direction exactly. In each repetition one client is scored.
     """
     from tacit.fleet.learning.head import feature_map, initial_model
-    from tacit.fleet.plan import make_plan
     from tacit.fleet.reports import privunit
+    from tacit.fleet.reports.calibration import make_plan
     from tacit.fleet.reports.linking import link_reports
     from tacit.fleet.reports.protocol import guarantee_after
     from tacit.fleet.simulation.simulator import make_fleet

@@ -23,7 +23,8 @@ from tacit.fleet.deployment.flower.bundle import write_app
 from tacit.fleet.deployment.keys import Pair, node_identity, self_signed, write_atomic, write_secret
 from tacit.fleet.deployment.seal import new_key
 from tacit.fleet.deployment.tokens import new_secret, node_key
-from tacit.fleet.plan import FleetPlan, PrivUnitSettings, make_plan
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings
+from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.cost import composed_epsilon
 
 if TYPE_CHECKING:
