@@ -21,7 +21,7 @@ from tacit.fleet.deployment.analyser_state import write_inbox
 from tacit.fleet.deployment.books import Books
 from tacit.fleet.deployment.seal import Opener, Sealer, new_key
 from tacit.fleet.deployment.shuffler import Batch, Refused
-from tacit.fleet.reports.cost import composed_epsilon, fleet_guarantee
+from tacit.fleet.reports.privunit import composed_epsilon, shuffled_guarantee
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Entry, Ledger
 
@@ -48,7 +48,7 @@ class MeanOfPairs:
         return bytes((np.frombuffer(model) + pairs.mean(axis=0)).tobytes())
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        return fleet_guarantee(received, local_epsilon=1.0, delta=DELTA)
+        return shuffled_guarantee(received, local_epsilon=1.0, delta=DELTA)
 
 
 def model_of(analyser: Analyser) -> list[float]:
@@ -135,7 +135,7 @@ def test_few_nodes_get_no_amplification_and_are_told_so(tmp_path: Path) -> None:
 
 
 def test_many_nodes_are_amplified() -> None:
-    guarantee = fleet_guarantee([1000, 900], local_epsilon=1.0, delta=DELTA)
+    guarantee = shuffled_guarantee([1000, 900], local_epsilon=1.0, delta=DELTA)
     assert guarantee is not None
     assert guarantee.model == "shuffle"
     assert guarantee.epsilon < 0.6
@@ -468,7 +468,7 @@ def test_an_error_stops_the_run_with_a_reason_and_wedges_nothing(
 def test_more_reports_than_one_over_delta_are_accounted_all_the_same(tmp_path: Path) -> None:
     class Coarse(MeanOfPairs):
         def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-            return fleet_guarantee(received, local_epsilon=1.0, delta=1e-2)
+            return shuffled_guarantee(received, local_epsilon=1.0, delta=1e-2)
 
     analyser = make(tmp_path, n_min=90, delta=1e-2, rule=Coarse())
     analyser.receive(good(110))

@@ -25,7 +25,7 @@ from tacit.fleet.deployment.seal import new_key
 from tacit.fleet.deployment.tokens import new_secret, node_key
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings
 from tacit.fleet.reports.calibration import make_plan
-from tacit.fleet.reports.cost import composed_epsilon
+from tacit.fleet.reports.privunit import composed_epsilon
 
 if TYPE_CHECKING:
     from tacit.data import Dataset

@@ -60,12 +60,7 @@ class Learner:
         return model_to_bytes(protocol.round_update(head, mean, self.plan))
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        """What protects a client that took part in rounds with these numbers of reports."""
-        if self.plan.mechanism == "privunit":
-            from tacit.fleet.reports.cost import fleet_guarantee
-
-            epsilon = privunit.settings_of(self.plan).local_epsilon
-            return fleet_guarantee(received, local_epsilon=epsilon, delta=self.plan.delta)
+        """What protects every client of a run whose rounds had these numbers of reports."""
         return protocol.guarantee_after(self.plan, received)
 
     def node_cost(self, round_index: int) -> DpGuarantee:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +17,7 @@ from tacit.noise import NoiseSource
 
 _PRECISION = 1e-4  # relative, of a calibrated local epsilon
 _TAIL = 8.0  # a standard normal passes it with probability 6e-16
+_WORTH_A_DELTA = 0.99  # a gain of less than one percent is no reason to give up pure privacy
 
 ASSUMPTIONS = (
     "the shuffler and the analyser do not collude, and the shuffler permutes uniformly",
@@ -55,15 +55,19 @@ def calibrate(draft: FleetPlan) -> PrivUnitSettings:
     """
     from scipy.optimize import brentq
 
-    def excess(local_epsilon: float) -> float:
-        settings = PrivUnitSettings(local_epsilon=local_epsilon)
-        total = spent(replace(draft, settings=settings), [draft.n_min] * draft.client_rounds)
-        return math.inf if total is None else math.log(total.epsilon / draft.epsilon)
+    rounds = [draft.n_min] * draft.client_rounds
 
-    # Accounting rounds up: what is spent may lie a hair above the share of it that was asked for.
-    share = draft.epsilon / draft.client_rounds
-    starts = [share * (1.0 - slack) for slack in (0.0, 1e-9, 1e-7, 1e-5, 1e-4)]
-    plain = next((start for start in starts if excess(start) <= 0.0), None)
+    def excess(local_epsilon: float) -> float:
+        shuffled = shuffled_epsilon(rounds, local_epsilon=local_epsilon, delta=draft.delta)
+        return math.log(min(shuffled, local_epsilon * len(rounds)) / draft.epsilon)
+
+    # Rounding may carry the sum of the shares a hair above what was asked for, and so does
+    # accounting, which rounds up.
+    share = draft.epsilon / len(rounds)
+    starts = [share, math.nextafter(share, 0.0)]
+    starts += [share * (1.0 - slack) for slack in (1e-9, 1e-7, 1e-5, 1e-4)]
+    fits = (s for s in starts if s * len(rounds) <= draft.epsilon and excess(s) <= 0.0)
+    plain = next(fits, None)
     if plain is None:
         raise TacitError(
             f"no local epsilon was found for {draft.client_rounds} rounds of {draft.n_min} reports "
@@ -150,18 +154,58 @@ def decode(message: bytes, plan: FleetPlan) -> Floats:
     return report
 
 
-def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
-    """What one client has spent after taking part in rounds with these numbers of reports."""
+def composed_epsilon(
+    received: Sequence[int], *, local_epsilon: float, delta: float, promised: float = math.inf
+) -> tuple[float, float]:
+    """(epsilon, delta) of shuffled rounds with these numbers of reports: the better bound.
+
+    The sum of the local epsilons always holds, with delta 0. Amplification by shuffling is
+    claimed where it is worth a delta, or where the sum would pass the `promised` epsilon.
+    """
+    local = float(local_epsilon * len(received))
+    shuffled = shuffled_epsilon(received, local_epsilon=local_epsilon, delta=delta)
+    worth_it = shuffled < _WORTH_A_DELTA * local or shuffled < local > promised
+    return (shuffled, delta) if worth_it else (local, 0.0)
+
+
+def shuffled_guarantee(
+    received: Sequence[int], *, local_epsilon: float, delta: float, promised: float = math.inf
+) -> DpGuarantee | None:
+    """The guarantee after batches of these many reports; None before the first.
+
+    Where shuffling gains nothing, it is the nodes' own, local one, and says that it does not need
+    the shuffler at all.
+    """
     if not received:
         return None
-    local_epsilon = settings_of(plan).local_epsilon
-    plain = local_epsilon * len(received)
-    shuffled = shuffled_epsilon(received, local_epsilon=local_epsilon, delta=plan.delta)
+    epsilon, spent_delta = composed_epsilon(
+        received, local_epsilon=local_epsilon, delta=delta, promised=promised
+    )
+    fewest = min(received)
+    if spent_delta:
+        said = f"amplified by shuffling batches of at least {fewest} reports"
+        assumptions: tuple[str, ...] = (said, *ASSUMPTIONS)
+    else:
+        said = (
+            f"no amplification is claimed for batches of {fewest} reports: epsilon is the sum of "
+            "the local epsilons, and holds even if shuffler and analyser collude"
+        )
+        assumptions = (said, ASSUMPTIONS[-1])
     return DpGuarantee(
-        epsilon=min(plain, shuffled),
-        delta=plan.delta if shuffled < plain else 0.0,
-        model="shuffle",
+        epsilon=epsilon,
+        delta=spent_delta,
+        model="shuffle" if spent_delta else "local",
         unit="client",
-        assumptions=ASSUMPTIONS,
+        assumptions=assumptions,
         not_covered=NOT_COVERED,
+    )
+
+
+def spent(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
+    """What one client has spent after taking part in rounds with these numbers of reports."""
+    return shuffled_guarantee(
+        received,
+        local_epsilon=settings_of(plan).local_epsilon,
+        delta=plan.delta,
+        promised=plan.epsilon,
     )

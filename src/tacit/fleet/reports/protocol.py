@@ -141,7 +141,12 @@ def round_update(model: HeadModel, round_sum: RoundSum, plan: FleetPlan) -> Head
 
 
 def guarantee_after(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
-    """What a client has spent that took part in rounds with these numbers of valid reports."""
+    """What protects every client of a run whose rounds had these numbers of valid reports.
+
+    The one statement of a run, in simulation and in deployment. It is that of the worst client: in
+    the rounds with the fewest reports, as often as the plan lets it take part.
+    """
+    received = sorted(received)[: plan.client_rounds]
     if plan.mechanism == "privunit":
         return privunit.spent(plan, received)
     return distributed.spent(plan, received)

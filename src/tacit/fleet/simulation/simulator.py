@@ -334,11 +334,11 @@ def _mean_of_reports(directions: Floats, plan: FleetPlan, source: NoiseSource) -
     return mean
 
 
-def _spent(received: Sequence[int], crowd: _Crowd, *, most_rounds: int) -> DpGuarantee | None:
-    """The worst client of a crowd: in the rounds with the fewest reports, as often as possible."""
-    fewest = sorted(n for n in received if n >= crowd.plan.n_min)[:most_rounds]
+def _spent(received: Sequence[int], crowd: _Crowd) -> DpGuarantee | None:
+    """What protects the clients of a crowd; a round with too few reports was never drawn."""
+    released = [n for n in received if n >= crowd.plan.n_min]
     # A crowd that is only a part of the batch is released complete or not at all.
-    counted = fewest if np.all(crowd.members) else [crowd.plan.n_min] * len(fewest)
+    counted = released if np.all(crowd.members) else [crowd.plan.n_min] * len(released)
     return guarantee_after(crowd.plan, counted)
 
 
@@ -347,7 +347,7 @@ def _on_the_way(state: Checkpoint, crowds: list[_Crowd]) -> float:
     done, total = len(state.received), state.plan.n_rounds
     if done % max(1, total // _ACCOUNTED_ROUNDS) and done != total:
         return 0.0
-    spent = [_spent(state.received, c, most_rounds=state.plan.client_rounds) for c in crowds]
+    spent = [_spent(state.received, c) for c in crowds]
     return max((g.epsilon for g in spent if g is not None), default=0.0)
 
 
@@ -358,7 +358,7 @@ def _finish(
     client_epsilon = np.zeros(len(crowds[0].members))
     guarantees: list[DpGuarantee] = []
     for crowd in crowds:
-        spent = _spent(state.received, crowd, most_rounds=plan.client_rounds)
+        spent = _spent(state.received, crowd)
         if spent is None:
             raise RoundNotReleased(
                 f"no round had the {crowd.plan.n_min} reports it needs; nothing was learned. "
