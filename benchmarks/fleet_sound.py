@@ -170,8 +170,6 @@ def cross_entropy(rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> 
 
 def linked(fleet: Fleet, plan: FleetPlan) -> float | None:
     """Share of a round's reports that the analyser could join to senders; shares: none to join."""
-    if plan.mechanism != "privunit":
-        return None
     everybody = np.arange(fleet.n_clients)
     return sound_rate(fleet.directions(everybody, initial_model(plan), plan), plan)
 

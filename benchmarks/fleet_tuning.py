@@ -32,8 +32,8 @@ from tacit.fleet.experiment import deal_out
 from tacit.fleet.learning.head import HeadModel, class_scores, initial_model, label_indices
 from tacit.fleet.learning.rounds import server_step
 from tacit.fleet.plan import FleetPlan, Training
-from tacit.fleet.reports import distributed, privunit
 from tacit.fleet.reports.calibration import default_rounds, make_plan
+from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.simulation.simulator import Fleet, make_fleet
 
 GRAVITY = 0.35  # units of gravity per standard deviation, about
@@ -208,7 +208,7 @@ def train(fleet: Fleet, plan: FleetPlan, changes: dict[str, float], noise: np.nd
 def per_round(noise: np.ndarray, plan: FleetPlan) -> np.ndarray:
     """The noise of every round's mean: sums of the finest parts, scaled to the plan's."""
     parts = noise.reshape(plan.n_rounds, -1, plan.dimension)
-    norm = {"distributed": distributed, "privunit": privunit}[plan.mechanism].noise_norm(plan)
+    norm = report_of(plan).noise_norm()
     scale = norm / np.sqrt(plan.dimension * parts.shape[1])
     return scale * parts.sum(axis=1)
 

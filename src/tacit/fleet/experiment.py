@@ -214,12 +214,10 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
         return {"accuracy_per_round": steps, "nominal_delta_per_round": deltas}
     rows = feature_map(classifier.plan_).transform(deal.X_test)
     steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
-    linked = None
-    if task.mechanism == "privunit":
-        fleet = _fleet_of(classifier, deal)
-        start = initial_model(classifier.plan_)
-        directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
-        linked = sound_rate(directions, classifier.plan_)
+    fleet = _fleet_of(classifier, deal)
+    start = initial_model(classifier.plan_)
+    directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
+    linked = sound_rate(directions, classifier.plan_)
     return {"accuracy_per_round": steps, "reidentification": linked}
 
 

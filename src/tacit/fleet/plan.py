@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
 from tacit.features.feature_map import FEATURE_VERSION, PUBLIC_SEED
-
-Mechanism = Literal["privunit", "distributed"]
-MECHANISMS = ("privunit", "distributed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +40,18 @@ class Training:
             raise TacitError(f"averaged_share must lie in (0, 1], got {self.averaged_share!r}.")
 
 
+class Settings:
+    """What decides the privacy of one mechanism's reports; `mechanism` is its name in files."""
+
+    __slots__ = ()
+    mechanism: ClassVar[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnitSettings:
+class PrivUnitSettings(Settings):
     """`local_epsilon` is what every report spends."""
 
+    mechanism: ClassVar[str] = "privunit"
     local_epsilon: float
 
     def __post_init__(self) -> None:
@@ -54,7 +59,7 @@ class PrivUnitSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistributedSettings:
+class DistributedSettings(Settings):
     """Quantisation, noise share and secret sharing of one client's report.
 
     `clip_units` bounds the L2 norm of the integer vector, `local_sigma` is the discrete Gaussian
@@ -62,6 +67,7 @@ class DistributedSettings:
     coordinates is split into `n_shares` messages, `security_bits` bits from perfect.
     """
 
+    mechanism: ClassVar[str] = "distributed"
     clip_units: int
     local_sigma: float
     modulus_bits: int
@@ -77,6 +83,9 @@ class DistributedSettings:
             raise TacitError(
                 f"modulus_bits must be at most 32, got {self.modulus_bits}; quantise coarser."
             )
+
+
+_SETTINGS = {kind.mechanism: kind for kind in (PrivUnitSettings, DistributedSettings)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +104,7 @@ class FleetPlan:
     n_min: int
     epsilon: float
     delta: float
-    settings: PrivUnitSettings | DistributedSettings
+    settings: Settings
     training: Training = Training()
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
@@ -118,9 +127,9 @@ class FleetPlan:
             )
 
     @property
-    def mechanism(self) -> Mechanism:
-        """Which randomizer the settings belong to."""
-        return "privunit" if isinstance(self.settings, PrivUnitSettings) else "distributed"
+    def mechanism(self) -> str:
+        """The name of the mechanism that the settings belong to."""
+        return self.settings.mechanism
 
     @property
     def n_features(self) -> int:
@@ -154,10 +163,8 @@ def plan_from_json(text: str) -> FleetPlan:
     """Read back what `to_json` wrote; refuse anything else."""
     try:
         plain: dict[str, Any] = json.loads(text)
-        plain.setdefault("feature_version", 1)  # what plans did not say then
-        mechanism = plain.pop("mechanism")
-        kind = {"privunit": PrivUnitSettings, "distributed": DistributedSettings}[mechanism]
-        settings = kind(**plain.pop("settings"))
+        plain.setdefault("feature_version", 1)  # earlier plans did not name it
+        settings = _SETTINGS[plain.pop("mechanism")](**plain.pop("settings"))
         training = Training(**plain.pop("training"))
         classes = tuple(str(label) for label in plain.pop("classes"))
         return FleetPlan(classes=classes, settings=settings, training=training, **plain)

@@ -43,7 +43,7 @@ class Slow:
         return b"next"
 
     def spent(self, received: Any) -> Any:
-        return shuffled_guarantee(received, local_epsilon=1.0, delta=1e-6)
+        return shuffled_guarantee(received, local_epsilon=1.0, delta=1e-6) if received else None
 
 
 def analyser_in(folder: Path, rule: Slow) -> Analyser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from tacit.data import load_dataset
 from tacit.errors import BundleError, TacitError
 from tacit.fleet.learning.clients import group_clients, local_moves, local_solutions
 from tacit.fleet.learning.head import class_scores, contrasts, feature_map
-from tacit.fleet.plan import FleetPlan, Training
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
 from tacit.fleet.reports.calibration import default_training, make_plan
+from tacit.fleet.reports.privunit import PrivUnitReport
 from tacit.fleet.reports.protocol import RoundNotReleased
 from tacit.fleet.simulation import simulator
 from tacit.fleet.simulation.baselines import train_central, train_fedavg
@@ -184,10 +186,9 @@ def test_local_epsilons_per_client_are_charged_among_their_equals() -> None:
     few, many = result.client_epsilon[0], result.client_epsilon[-1]
     assert few < many == result.guarantee.epsilon
     assert few <= 12 * 0.2 + 1e-9  # never above plain composition
-    alone = simulator.privunit.spent(
-        simulator.replace(result.plan, settings=simulator.PrivUnitSettings(local_epsilon=0.8)),
-        [30] * 12,
-    )
+    alone = PrivUnitReport(
+        replace(result.plan, settings=PrivUnitSettings(local_epsilon=0.8))
+    ).guarantee([30] * 12)
     assert alone is not None
     assert many == alone.epsilon
     with pytest.raises(TacitError, match="pass the total"):

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import httpx
@@ -31,7 +30,6 @@ from tacit.fleet.deployment.keys import trust_only, write_secret_once
 from tacit.fleet.deployment.seal import Sealer
 from tacit.fleet.deployment.tokens import make_token
 from tacit.fleet.learning.learner import Learner
-from tacit.guarantee import round_up
 from tacit.ledger import Ledger
 from tacit.system.locks import locked
 
@@ -99,7 +97,10 @@ class Outbox:
         self._subject = config.name
         self._run = fleet.run
         self._learner = learner
-        self._ledger = Ledger.open(config.state / "ledger.db", **_node_budget(learner))
+        budget = learner.node_budget()
+        self._ledger = Ledger.open(
+            config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
+        )
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
 
     def commit(self, round_number: int, make_report: Callable[[], list[bytes]]) -> bytes:
@@ -173,15 +174,6 @@ class Outbox:
         for path in self._folder.glob("round-*.sealed"):
             if path < self._path(round_number):
                 path.unlink(missing_ok=True)
-
-
-def _node_budget(learner: Learner) -> dict[str, Any]:
-    """The node's own limit over the whole run, a hair above the sum of its debits."""
-    plan = learner.plan
-    if plan.mechanism == "privunit":
-        total = plan.client_rounds * learner.node_cost(1).epsilon
-        return {"budget_epsilon": round_up(total, digits=9)}
-    return {"budget_epsilon": round_up(plan.epsilon, digits=9), "budget_delta": plan.delta}
 
 
 def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) -> Acknowledgement:

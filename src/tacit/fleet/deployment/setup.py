@@ -7,8 +7,6 @@ in `nodes/` to its machine.
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import re
 import secrets
 from dataclasses import dataclass
@@ -23,14 +21,12 @@ from tacit.fleet.deployment.flower.bundle import write_app
 from tacit.fleet.deployment.keys import Pair, node_identity, self_signed, write_atomic, write_secret
 from tacit.fleet.deployment.seal import new_key
 from tacit.fleet.deployment.tokens import new_secret, node_key
-from tacit.fleet.plan import FleetPlan, PrivUnitSettings
 from tacit.fleet.reports.calibration import make_plan
-from tacit.fleet.reports.privunit import composed_epsilon
+from tacit.fleet.reports.mechanisms import report_of
 
 if TYPE_CHECKING:
     from tacit.data import Dataset
 
-_STEP = 1e-6
 _LOCAL = ("localhost", "127.0.0.1")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
@@ -141,26 +137,8 @@ def new_run(data: Dataset, wishes: Wishes, *, public_key: bytes) -> FleetRun:
         run=secrets.token_hex(8),
         round_seconds=wishes.round_seconds,
         analyser_key=public_key.hex(),
-        plan=_with_short_epsilon(plan),
+        plan=report_of(plan).plan_for_files(),
     )
-
-
-def _with_short_epsilon(plan: FleetPlan) -> FleetPlan:
-    """Cut the local epsilon to six decimals, so that rounding cannot carry a sum past a budget.
-
-    Where shuffling gains too little to be claimed, it is an equal share of the total instead.
-    """
-    if not isinstance(plan.settings, PrivUnitSettings):
-        return plan
-    share, rounds = plan.epsilon / plan.client_rounds, [plan.n_min] * plan.client_rounds
-    cut = _cut(max(plan.settings.local_epsilon, share))
-    total, _ = composed_epsilon(rounds, local_epsilon=cut, delta=plan.delta)
-    local_epsilon = cut if total <= plan.epsilon else _cut(share)
-    return dataclasses.replace(plan, settings=PrivUnitSettings(local_epsilon=local_epsilon))
-
-
-def _cut(epsilon: float) -> float:
-    return round(math.floor(epsilon * (1.0 - 1e-9) / _STEP) * _STEP, 6)
 
 
 def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:

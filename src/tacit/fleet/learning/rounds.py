@@ -1,10 +1,38 @@
-"""What a round makes of the model; momentum and averaging see only what was released."""
+"""One round: what a client sends, and what the server makes of the released mean.
+
+NumPy only: clients carry this module.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.arrays import Floats
+from tacit.fleet.learning.clients import client_direction
 from tacit.fleet.learning.head import HeadModel
 from tacit.fleet.plan import FleetPlan
+from tacit.fleet.reports.mechanisms import report_of
+from tacit.noise import SYSTEM_NOISE, NoiseSource
+
+
+def client_messages(
+    model: HeadModel,
+    X: Floats,
+    y: Sequence[str] | NDArray[np.str_],
+    plan: FleetPlan,
+    *,
+    source: NoiseSource = SYSTEM_NOISE,
+) -> list[bytes]:
+    """Everything one client sends in one round.
+
+    Guarantee, Assumes, Composes, Not covered: see `Report.randomize` of the plan's mechanism.
+    """
+    report = report_of(plan)
+    direction = client_direction(model, X, y, plan)
+    return report.encode(report.randomize(direction[None, :], source=source)[0], source=source)
 
 
 def server_step(model: HeadModel, mean_direction: Floats, plan: FleetPlan) -> HeadModel:

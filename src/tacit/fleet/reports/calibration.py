@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
-from tacit.fleet.reports import distributed, privunit
+from tacit.fleet.reports.mechanisms import report_named, report_of
 
 
 def make_plan(
@@ -68,15 +68,10 @@ def _check_delta_of(delta: float, n_clients: int) -> None:
 def _calibrated(
     draft: FleetPlan, mechanism: str, n_most: int, training: Training | None
 ) -> FleetPlan:
-    if mechanism == "privunit":
-        plan = replace(draft, settings=privunit.calibrate(draft))
-        noise = privunit.noise_norm(plan)
-    elif mechanism == "distributed":
-        plan = replace(draft, settings=distributed.calibrate(draft, n_most=n_most))
-        noise = distributed.noise_norm(plan)
-    else:
-        raise TacitError(f"unknown mechanism {mechanism!r}; use privunit or distributed.")
-    return plan.with_training(training or default_training(noise, n_rounds=plan.n_rounds))
+    settings = report_named(mechanism).calibrate(draft, n_most=n_most)
+    plan = replace(draft, settings=settings)
+    noise_norm = report_of(plan).noise_norm()
+    return plan.with_training(training or default_training(noise_norm, n_rounds=plan.n_rounds))
 
 
 _LONG_RUN = 16  # rounds from which on the step is the fitted one
@@ -95,9 +90,5 @@ def default_training(noise_norm: float, *, n_rounds: int) -> Training:
 
 
 def default_rounds(*, mechanism: str, n_clients: int) -> int:
-    """Public default for full participation: shuffled reports of few clients want many rounds.
-
-    The less a report spends, the more a shuffle amplifies, and with few clients that outweighs
-    everything else. Chosen on WISDM and HHAR.
-    """
-    return 320 if mechanism == "privunit" and n_clients < 500 else 80
+    """A public default for the number of rounds when all clients take part in each."""
+    return report_named(mechanism).default_rounds(n_clients)
