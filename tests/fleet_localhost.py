@@ -26,12 +26,12 @@ from tacit.fleet.deployment.config import (
     read_config,
     read_run,
 )
-from tacit.fleet.deployment.keys import trust_only
 from tacit.fleet.deployment.localhost import start_part
 from tacit.fleet.deployment.run import analyser_status, shuffler_status, stop
 from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
 from tacit.fleet.learning.learner import Learner
 from tacit.ledger import Ledger
+from tacit.system.certificates import trust_only
 
 DATA = "ItalyPowerDemand"
 

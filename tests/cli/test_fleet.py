@@ -171,9 +171,9 @@ def test_a_missing_or_foreign_configuration_is_refused(
     wrong.write_text("a = 1\n")
     assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "unknown key 'a'")
     wrong.write_text("not toml")
-    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not TOML")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not valid TOML")
     wrong.write_bytes(b"\xff\xfe")
-    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not TOML")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not valid TOML")
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from tacit.data import as_cube
 from tacit.errors import BundleError, TacitError
 from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.plan import FleetPlan, plan_from_json
-from tacit.fleet.simulation.checkpoint import write_atomically
 from tacit.guarantee import DpGuarantee, from_dict
+from tacit.system.files import write_secret
 
 _MAGIC = b"tacit fleet model 1\n"
 _HEAD = len(_MAGIC) + 32
@@ -62,7 +62,7 @@ class FleetModel:
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         np.savez(buffer, meta=text, average=self.average)
         content = buffer.getvalue()
-        write_atomically(path, _MAGIC + hashlib.sha256(content).digest() + content)
+        write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
 def model_of_analyser(folder: Path) -> FleetModel:

@@ -17,10 +17,11 @@ import pytest
 
 from fleet_localhost import DATA, LocalFleet, kill_group, last_json, local_fleet, wait_until
 from tacit.data import load_dataset
-from tacit.fleet.deployment.keys import node_identity, write_secret
+from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.run import flower_environment
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.model import model_of_analyser
+from tacit.system.files import write_secret
 
 NODES = ("node-1", "node-2", "node-3")
 

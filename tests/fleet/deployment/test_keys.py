@@ -24,11 +24,12 @@ from tacit.fleet.deployment.batch_delivery import Courier
 from tacit.fleet.deployment.config import ShufflerConfig, read_config
 from tacit.fleet.deployment.flower.app import AnalyserClient
 from tacit.fleet.deployment.http import shuffler_servers
-from tacit.fleet.deployment.keys import Pair, self_signed, trust_only, write_secret_once
 from tacit.fleet.deployment.node import Outbox, ShufflerClient, take_part
 from tacit.fleet.deployment.run import analyser_status, shuffler_status
 from tacit.fleet.deployment.setup import Hosts
 from tacit.fleet.learning.learner import Learner
+from tacit.system.certificates import Pair, self_signed, trust_only
+from tacit.system.files import write_once
 
 SERVICES = ("shuffler", "analyser", "server")
 
@@ -220,8 +221,8 @@ def test_a_file_is_written_once_also_where_there_are_no_hard_links(
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     path = tmp_path / "report"
-    write_secret_once(path, b"first")
+    write_once(path, b"first", mode=0o600)
     with pytest.raises(FileExistsError):
-        write_secret_once(path, b"second")
+        write_once(path, b"second", mode=0o600)
     assert path.read_bytes() == b"first"
     assert [found.name for found in tmp_path.iterdir()] == ["report"]

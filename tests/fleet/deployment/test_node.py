@@ -21,7 +21,6 @@ from tacit.errors import LedgerError, TacitError
 from tacit.fleet.deployment import node as node_module
 from tacit.fleet.deployment.flower.allowed_commands import own_bundle
 from tacit.fleet.deployment.flower.bundle import APP_FILES, check_bundle
-from tacit.fleet.deployment.keys import write_secret
 from tacit.fleet.deployment.node import (
     NO_REPORT,
     Acknowledgement,
@@ -31,6 +30,7 @@ from tacit.fleet.deployment.node import (
     take_part,
 )
 from tacit.fleet.learning.learner import Learner
+from tacit.system.files import write_secret
 
 # Flower's own build still asks for a pattern class by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
@@ -90,7 +90,7 @@ def test_a_power_cut_costs_at_most_one_debit(
     cost = Learner(fleet.fleet.plan).node_cost(1).epsilon
     with monkeypatch.context() as patch:
         if step == "writing":
-            patch.setattr(node_module, "write_secret_once", cut)
+            patch.setattr(node_module, "write_once", cut)
         elif step == "debiting":
             patch.setattr(Outbox, "_debit", cut)
         if step == "sending":
@@ -132,7 +132,6 @@ def test_two_tasks_for_one_round_make_one_report(fleet: LocalFleet, tmp_path: Pa
 HOLD = """\
 import sys, time
 from pathlib import Path
-from tacit.fleet.deployment.keys import write_secret
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.deployment.node import Outbox, load_series
 from tacit.fleet.deployment.config import NodeConfig, read_config, read_run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,6 @@ from tacit.fleet.simulation.checkpoint import (
     load_checkpoint,
     resume_checkpoint,
     save_checkpoint,
-    write_atomically,
 )
 
 SCHEDULE = Schedule(
@@ -153,10 +154,23 @@ def test_the_digest_of_a_deal_knows_owners_and_sizes() -> None:
     assert same not in others
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    state: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "x"
-    write_atomically(file, b"old")
-    with pytest.raises(TypeError):
-        write_atomically(file, "not bytes")  # type: ignore[arg-type]
-    assert file.read_bytes() == b"old"
+    save_checkpoint(file, state)
+    old = file.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(file, fresh(state.plan, state.schedule))
+    assert file.read_bytes() == old
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_checkpoint_is_for_its_owner_alone(state: Checkpoint, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "run.npz", state)
+    assert stat.S_IMODE((tmp_path / "run.npz").stat().st_mode) == 0o600

@@ -31,10 +31,10 @@ from zipfile import BadZipFile
 from tacit.errors import BundleError, LedgerError, TacitError
 from tacit.fleet.deployment.analyser_state import Checkpoint, RoundRecord, read_inbox, write_inbox
 from tacit.fleet.deployment.books import Books
-from tacit.fleet.deployment.keys import write_atomic
 from tacit.fleet.deployment.seal import Opener, sealed_size
 from tacit.fleet.deployment.shuffler import Batch, Refused
 from tacit.guarantee import DpGuarantee
+from tacit.system.files import write_atomic
 
 _LOG = logging.getLogger("tacit.fleet")
 _UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."

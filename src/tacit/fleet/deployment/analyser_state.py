@@ -11,8 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tacit.errors import BundleError
-from tacit.fleet.deployment.keys import write_secret
 from tacit.fleet.deployment.shuffler import Batch
+from tacit.system.files import write_secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

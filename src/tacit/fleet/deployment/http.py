@@ -26,8 +26,8 @@ from tacit.errors import TacitError
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.batch_delivery import Courier
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
-from tacit.fleet.deployment.keys import trust_only
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+from tacit.system.certificates import TLS_FLOOR, trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _BODY_SECONDS = 60.0  # between two parts of a body
@@ -257,10 +257,20 @@ def _server(
         port=port,
         ssl_certfile=str(config.certificate),
         ssl_keyfile=str(config.private_key),
+        ws="none",
         access_log=False,
         log_level="warning",
         log_config=None,
         timeout_graceful_shutdown=2,
         **tls,
     )
+    try:
+        settings.load()
+    except OSError as error:  # ssl.SSLError too
+        raise TacitError(
+            f"cannot use the certificate {config.certificate} and its key ({error}); copy both "
+            "from the folder that 'tacit fleet init' wrote."
+        ) from error
+    assert settings.ssl is not None, "a certificate was given"
+    settings.ssl.minimum_version = TLS_FLOOR
     return uvicorn.Server(settings)

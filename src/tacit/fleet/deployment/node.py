@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.errors import LedgerError, TacitError
 from tacit.fleet.deployment.config import FleetRun, NodeConfig, read_run
-from tacit.fleet.deployment.keys import trust_only, write_secret_once
 from tacit.fleet.deployment.seal import Sealer
 from tacit.fleet.deployment.tokens import make_token
 from tacit.fleet.learning.learner import Learner
 from tacit.ledger import Ledger
+from tacit.system.certificates import trust_only
+from tacit.system.files import write_once
 from tacit.system.locks import locked
 
 NO_REPORT = "this node made no report; its own log says why"
@@ -149,7 +150,7 @@ class Outbox:
         sealed = [self._sealer.seal(m, round_number=round_number) for m in make_report()]
         # Where the drive knows no locks another task may have been first; then its report counts.
         with contextlib.suppress(FileExistsError):
-            write_secret_once(self._path(round_number), b"".join(sealed))
+            write_once(self._path(round_number), b"".join(sealed), mode=0o600)
 
     def _purpose(self, round_number: int) -> str:
         return f"fleet run {self._run} round {round_number}"

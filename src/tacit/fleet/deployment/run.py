@@ -28,7 +28,8 @@ from tacit.fleet.deployment.config import (
     read_config,
     read_run,
 )
-from tacit.fleet.deployment.keys import trust_only, write_atomic
+from tacit.system.certificates import trust_only
+from tacit.system.files import write_atomic
 from tacit.system.locks import locked
 
 if TYPE_CHECKING:

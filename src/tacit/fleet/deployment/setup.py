@@ -18,11 +18,14 @@ import numpy as np
 from tacit.errors import TacitError, check_at_least
 from tacit.fleet.deployment.config import FleetRun, own_host
 from tacit.fleet.deployment.flower.bundle import write_app
-from tacit.fleet.deployment.keys import Pair, node_identity, self_signed, write_atomic, write_secret
+from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.seal import new_key
 from tacit.fleet.deployment.tokens import new_secret, node_key
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.mechanisms import report_of
+from tacit.system.certificates import Pair, self_signed
+from tacit.system.files import write_atomic, write_secret
+from tacit.system.toml import write_toml
 
 if TYPE_CHECKING:
     from tacit.data import Dataset
@@ -168,13 +171,13 @@ def _write_shuffler(
     names: list[str],
     secret: bytes,
 ) -> None:
-    tls.shuffler.write(folder, "tls")
-    self_signed(f"shuffler of {fleet.run}").write(folder, "client")
+    _write_pair(tls.shuffler, folder, "tls")
+    _write_pair(self_signed(f"shuffler of {fleet.run}"), folder, "client")
     write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_secret(folder / "registration.key", secret)
     write_atomic(folder / "nodes.txt", "".join(f"{name}\n" for name in names).encode())
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "shuffler.toml",
         {
             "plan": "plan.toml",
@@ -202,11 +205,11 @@ def _write_analyser(
     sealing_key: bytes,
     pinned: bytes,
 ) -> None:
-    tls.analyser.write(folder, "tls")
+    _write_pair(tls.analyser, folder, "tls")
     write_secret(folder / "sealing.key", sealing_key)
     write_atomic(folder / "shuffler.crt", pinned)
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "analyser.toml",
         {
             "plan": "plan.toml",
@@ -223,12 +226,12 @@ def _write_analyser(
 
 
 def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts) -> None:
-    tls.server.write(folder, "tls")
+    _write_pair(tls.server, folder, "tls")
     write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     write_app(folder / "app")
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "server.toml",
         {
             "plan": "plan.toml",
@@ -263,7 +266,7 @@ def _write_node(
     write_atomic(folder / "server.crt", tls.server.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "node.toml",
         {
             "plan": "plan.toml",
@@ -289,7 +292,7 @@ def _names(*hosts: str) -> tuple[str, ...]:
 
 
 def _write_plan(folder: Path, fleet: FleetRun) -> None:
-    _write_toml(folder / "plan.toml", fleet.to_plain())
+    write_toml(folder / "plan.toml", fleet.to_plain())
 
 
 def _split(data: Dataset, n_nodes: int, *, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -307,7 +310,5 @@ def _write_series(path: Path, data: Dataset, mine: np.ndarray[Any, np.dtype[np.b
     write_secret(path, out.getvalue())
 
 
-def _write_toml(path: Path, values: dict[str, Any]) -> None:
-    import tomli_w
-
-    write_atomic(path, tomli_w.dumps(values).encode())
+def _write_pair(pair: Pair, folder: Path, name: str) -> None:
+    pair.write(certificate=folder / f"{name}.crt", key=folder / f"{name}.key")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.deployment.keys import write_secret
+from tacit.system.files import write_secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

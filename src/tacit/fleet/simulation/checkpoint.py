@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 from tacit.errors import BundleError
 from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.plan import FleetPlan, plan_from_json
+from tacit.system.files import write_secret
 
 _MAGIC = b"tacit fleet run 2\n"
 _OLD_MAGIC = b"tacit fleet run 1\n"  # did not keep the schedule
@@ -69,26 +68,6 @@ def fresh(plan: FleetPlan, schedule: Schedule) -> Checkpoint:
     return Checkpoint(plan, schedule, initial_model(plan), ())
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: readers see the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # or a power cut could undo the rename, and forget what was spent
-    finally:
-        os.close(folder)
-
-
 def save_checkpoint(path: Path, state: Checkpoint) -> None:
     """Write the state to one file; plain arrays, nothing executable."""
     model, schedule = state.model, state.schedule
@@ -107,7 +86,7 @@ def save_checkpoint(path: Path, state: Checkpoint) -> None:
         deal=np.frombuffer(schedule.deal.encode(), dtype=np.uint8),
     )
     content = buffer.getvalue()
-    write_atomically(path, _MAGIC + hashlib.sha256(content).digest() + content)
+    write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
 def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> Checkpoint:

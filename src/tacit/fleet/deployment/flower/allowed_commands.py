@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.fleet.deployment.flower.bundle import check_bundle, write_app
+from tacit.system.files import write_atomic
 
 # -P: the working directory is not a place to import code from.
 _RUN = "#!/bin/sh\nexec '{python}' -P -c 'from {module} import {name}; {name}()' \"$@\"\n"
@@ -108,12 +109,9 @@ def _write_commands(folder: Path, commands: dict[str, tuple[str, str]]) -> None:
     """The given commands, and a refusal for every other one that Flower has for a task."""
     from flwr.supercore.constant import TASK_TYPE_TO_COMMAND
 
-    folder.mkdir(parents=True, exist_ok=True)
     for command in {*TASK_TYPE_TO_COMMAND.values(), *commands}:
         text = _REFUSE.format(command=command)
         if command in commands:
             module, name = commands[command]
             text = _RUN.format(python=sys.executable, module=module, name=name)
-        path = folder / command
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+        write_atomic(folder / command, text.encode(), mode=0o755)

@@ -20,7 +20,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from tacit.fleet.deployment.config import FleetRun, NodeConfig, ServerConfig, read_config, read_run
-from tacit.fleet.deployment.keys import trust_only
+from tacit.system.certificates import trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _POLL_SECONDS = 0.3

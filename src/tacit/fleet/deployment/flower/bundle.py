@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from tacit.errors import TacitError
-from tacit.fleet.deployment.keys import write_atomic
+from tacit.system.files import write_atomic
 
 APP_FILES = {
     "pyproject.toml": """\

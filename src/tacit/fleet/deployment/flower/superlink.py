@@ -24,9 +24,11 @@ from tacit.errors import TacitError
 from tacit.fleet.deployment.config import FleetRun, ServerConfig, own_host, read_config, read_run
 from tacit.fleet.deployment.flower.access import SECRET_VARIABLE
 from tacit.fleet.deployment.flower.allowed_commands import write_server_commands
-from tacit.fleet.deployment.keys import trust_only, write_atomic
 from tacit.fleet.deployment.run import analyser_status, flower_environment, stop, stop_on_sigterm
+from tacit.system.certificates import trust_only
+from tacit.system.files import write_atomic
 from tacit.system.progress import Progress, silent
+from tacit.system.toml import write_toml
 
 _START_SECONDS = 60.0
 _COMMAND_SECONDS = 120.0
@@ -167,12 +169,14 @@ def _own_address(config: ServerConfig) -> str:
 
 
 def _write_connection(home: Path, config: ServerConfig) -> None:
-    text = (
-        f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
-        f'address = "{_own_address(config)}"\n'
-        f'root-certificates = "{config.certificate.resolve()}"\n'
+    """Where Flower's own command finds the SuperLink."""
+    connection = {
+        "address": _own_address(config),
+        "root-certificates": str(config.certificate.resolve()),
+    }
+    write_toml(
+        home / "config.toml", {"superlink": {"default": _CONNECTION, _CONNECTION: connection}}
     )
-    write_atomic(home / "config.toml", text.encode())
 
 
 def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
