@@ -37,6 +37,7 @@ from tacit.fleet.learning.head import (
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.calibration import default_rounds, make_plan
 from tacit.fleet.reports.linking import sound_rate
+from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.simulation.baselines import FEDAVG_ROUNDS, train_fedavg
 from tacit.fleet.simulation.simulator import Fleet, make_fleet, simulate
 
@@ -171,7 +172,8 @@ def cross_entropy(rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> 
 def linked(fleet: Fleet, plan: FleetPlan) -> float | None:
     """Share of a round's reports that the analyser could join to senders; shares: none to join."""
     everybody = np.arange(fleet.n_clients)
-    return sound_rate(fleet.directions(everybody, initial_model(plan), plan), plan)
+    directions = fleet.directions(everybody, initial_model(plan), plan)
+    return sound_rate(directions, report_of(plan))
 
 
 def summary(found: Found) -> int:

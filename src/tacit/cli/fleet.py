@@ -212,11 +212,12 @@ def classify(
     Example: `tacit fleet classify fleet --data new.npz --json`
     """
     from tacit.data.formats import read_series
-    from tacit.fleet.model import load_fleet_model, model_of_analyser
+    from tacit.fleet.deployment.analyser_state import read_fleet_model
+    from tacit.fleet.model import load_fleet_model
 
     if not data.is_file():
         raise TacitError(f"there is no data file {data}; check the path.")
-    found = model_of_analyser(model) if model.is_dir() else load_fleet_model(model)
+    found = read_fleet_model(model) if model.is_dir() else load_fleet_model(model)
     X, truth = read_series(data, label=label)
     labels = found.labels(X)
     result = {

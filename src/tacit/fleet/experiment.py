@@ -20,6 +20,7 @@ from tacit.fleet.learning.head import (
     label_indices,
 )
 from tacit.fleet.reports.linking import sound_rate
+from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.simulation.simulator import Fleet, make_fleet
 from tacit.system.progress import Progress, silent
 
@@ -217,7 +218,7 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
     fleet = _fleet_of(classifier, deal)
     start = initial_model(classifier.plan_)
     directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
-    linked = sound_rate(directions, classifier.plan_)
+    linked = sound_rate(directions, report_of(classifier.plan_))
     return {"accuracy_per_round": steps, "reidentification": linked}
 
 

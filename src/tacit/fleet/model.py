@@ -65,26 +65,6 @@ class FleetModel:
         write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
-def model_of_analyser(folder: Path) -> FleetModel:
-    """The model of a deployment, from the analyser's folder or that of the whole fleet."""
-    from tacit.fleet.deployment.analyser_state import Checkpoint
-    from tacit.fleet.deployment.config import AnalyserConfig, read_config, read_run
-    from tacit.fleet.learning.learner import Learner, model_from_bytes
-
-    inner = folder / "analyser" / "analyser.toml"
-    config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
-    fleet = read_run(config.plan)
-    place = config.state / "checkpoint.npz"
-    if not place.exists():
-        raise BundleError(f"there is no checkpoint {place}; run the fleet first.")
-    stored = Checkpoint.read(place, run=fleet.run)
-    guarantee = Learner(fleet.plan).spent([record.n for record in stored.history if record.n])
-    head = model_from_bytes(stored.model, fleet.plan)
-    if guarantee is None or head.round_number == 0:
-        raise BundleError(f"no round of the run {fleet.run} has been released; wait for the first.")
-    return FleetModel(fleet.plan, head.average, guarantee, head.round_number)
-
-
 def load_fleet_model(path: Path) -> FleetModel:
     """Read back what `save` wrote; refuse a file that is damaged or of another kind."""
     try:

@@ -11,7 +11,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tacit.errors import BundleError
+from tacit.fleet.deployment.config import AnalyserConfig, FleetRun, read_config, read_run
 from tacit.fleet.deployment.shuffler import Batch
+from tacit.fleet.learning.learner import model_from_bytes
+from tacit.fleet.model import FleetModel
+from tacit.fleet.reports.mechanisms import report_of
 from tacit.system.files import write_secret
 
 
@@ -71,6 +75,28 @@ class Checkpoint:
         if found != run:
             raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
         return out
+
+    def fleet_model(self, fleet: FleetRun) -> FleetModel:
+        """The model of this state, under the guarantee of the batches that were opened for it."""
+        head = model_from_bytes(self.model, fleet.plan)
+        opened = [record.n for record in self.history if record.n]
+        guarantee = report_of(fleet.plan).guarantee(opened)
+        if guarantee is None or head.round_number == 0:
+            raise BundleError(
+                f"no round of the run {fleet.run} has been released; wait for the first."
+            )
+        return FleetModel(fleet.plan, head.average, guarantee, head.round_number)
+
+
+def read_fleet_model(folder: Path) -> FleetModel:
+    """The model of a deployment, from the analyser's folder or that of the whole fleet."""
+    inner = folder / "analyser" / "analyser.toml"
+    config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
+    fleet = read_run(config.plan)
+    path = config.state / "checkpoint.npz"
+    if not path.exists():
+        raise BundleError(f"there is no checkpoint {path}; run the fleet first.")
+    return Checkpoint.read(path, run=fleet.run).fleet_model(fleet)
 
 
 def write_inbox(path: Path, batch: Batch) -> None:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.plan import FleetPlan
-from tacit.fleet.reports.mechanisms import report_of
+from tacit.fleet.reports.protocol import Report
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
 
 
@@ -28,14 +27,13 @@ def reidentification_rate(reports: Floats, references: Floats, senders: NDArray[
 
 
 def sound_rate(
-    directions: Floats, plan: FleetPlan, *, source: NoiseSource = SYSTEM_NOISE
+    directions: Floats, report: Report, *, source: NoiseSource = SYSTEM_NOISE
 ) -> float | None:
     """The same attack on one round of sound reports, knowing every clean direction.
 
     Chance is 1/n, and the local epsilon bounds how far above it any attack can get. None where
     nobody sees a single report.
     """
-    report = report_of(plan)
     if not report.shows_single_reports:
         return None
     reports = np.asarray(report.randomize(directions, source=source), dtype=np.float64)
