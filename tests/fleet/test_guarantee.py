@@ -67,7 +67,7 @@ def deployed(plan: FleetPlan, counts: list[int], folder: Path) -> Analyser:
     sealer = Sealer(public, run=RUN, report_bytes=learner.message_bytes)
     X = generated_signals(1, 1, LENGTH, np.random.default_rng(1))
     for number, count in enumerate(counts, start=1):
-        report = learner.report(analyser.checkpoint.model, X, ["a"])
+        report = learner.report(analyser.state.model, X, ["a"])
         sealed = [sealer.seal(m, round_number=number) for _ in range(count) for m in report]
         analyser.receive(
             Batch(
@@ -108,7 +108,7 @@ def test_simulator_and_analyser_state_the_same(
     stated, counts = simulated(plan, n_clients, dropout=dropout)
     assert (min(counts) < n_clients) == (dropout > 0.0)
     analyser = deployed(plan, counts, tmp_path)
-    assert [record.n for record in analyser.checkpoint.history] == counts
+    assert [record.n for record in analyser.state.history] == counts
     assert analyser.guarantee() == stated
     assert analyser.status()["guarantee"] == stated.to_dict()
     assert stated.model == model

@@ -72,10 +72,10 @@ def init(
     """
     from tacit.data import load_dataset
     from tacit.errors import check_positive
-    from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
+    from tacit.fleet.deployment.setup import FleetRequest, Hosts, set_up
 
     check_positive(round_seconds, name="--round-seconds")
-    wishes = Wishes(
+    request = FleetRequest(
         n_nodes=nodes,
         rounds=rounds,
         epsilon=epsilon,
@@ -93,7 +93,7 @@ def init(
         port=port,
     )
     try:
-        fleet = set_up(folder, load_dataset(data, label=label), wishes, hosts, seed=seed)
+        fleet = set_up(folder, load_dataset(data, label=label), request, hosts, seed=seed)
     except OSError as error:
         raise TacitError(f"cannot write to {folder}: {error.strerror}.") from error
     emit({"folder": folder, **_described(fleet)}, as_json=as_json)

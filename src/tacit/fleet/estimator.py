@@ -15,7 +15,7 @@ from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.reports.calibration import default_rounds, make_plan
-from tacit.fleet.simulation.simulator import FleetRun, make_fleet, simulate
+from tacit.fleet.simulation.simulator import SimulatedRun, make_fleet, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
@@ -159,7 +159,7 @@ class DPTimeFLClassifier(_ClientClassifier):
         )
         rows = feature_map(plan).transform(X)
         fleet = make_fleet(rows, labels, client, n_clients=n_clients, n_classes=len(plan.classes))
-        run: FleetRun = simulate(
+        run: SimulatedRun = simulate(
             fleet,
             plan,
             clients_per_round=self.clients_per_round,

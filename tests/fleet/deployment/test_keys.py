@@ -20,7 +20,7 @@ from cryptography import x509
 
 from fleet_localhost import LocalFleet
 from tacit.errors import TacitError
-from tacit.fleet.deployment.batch_delivery import Courier
+from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.config import ShufflerConfig, read_config
 from tacit.fleet.deployment.flower.app import AnalyserClient
 from tacit.fleet.deployment.http import shuffler_servers
@@ -146,7 +146,7 @@ def test_no_service_passes_for_another(
             assert any("SSLCert" in r or "ConnectError" in r for r in reasons), reasons
 
 
-def test_the_shufflers_courier_trusts_the_analyser_alone(
+def test_delivery_trusts_the_analyser_alone(
     fleet: LocalFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted: list[Path] = []
@@ -159,7 +159,7 @@ def test_the_shufflers_courier_trusts_the_analyser_alone(
     assert [path.read_bytes() for path in trusted] == [fleet.analyser.certificate.read_bytes()]
 
 
-def test_the_courier_takes_no_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delivery_takes_no_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy in the environment would see who talks to whom, and when."""
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.getsockname()[1]}")
@@ -167,10 +167,10 @@ def test_the_courier_takes_no_way_round(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.delenv("no_proxy", raising=False)
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             url = f"https://127.0.0.1:{nobody.getsockname()[1]}"
-        courier = Courier(url=url, tls=ssl.create_default_context())
+        delivery = BatchDelivery(url=url, tls=ssl.create_default_context())
         shuffler: Any = SimpleNamespace(waiting=lambda: None)  # it gets no further than to ask
         with pytest.raises(TimeoutError):
-            asyncio.run(asyncio.wait_for(courier.run(shuffler), 0.5))
+            asyncio.run(asyncio.wait_for(delivery.run(shuffler), 0.5))
         proxy.settimeout(0.2)
         with pytest.raises(TimeoutError):
             proxy.accept()

@@ -11,7 +11,7 @@ import pytest
 from tacit.data import load_dataset, split_clients
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.seal import Sealer, new_key, sealed_size
-from tacit.fleet.deployment.setup import Wishes, new_run
+from tacit.fleet.deployment.setup import FleetRequest, new_run
 from tacit.fleet.deployment.shuffler import Shuffler
 from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 from tacit.fleet.learning.learner import Learner, model_from_bytes, model_to_bytes
@@ -67,7 +67,7 @@ def run_fleet(
         for i, name in enumerate(names[drop:]):
             mine = owner == i
             messages = learner.report(
-                analyser.checkpoint.model, data.X_train[mine], data.y_train[mine].astype(str)
+                analyser.state.model, data.X_train[mine], data.y_train[mine].astype(str)
             )
             body = b"".join(sealer.seal(m, round_number=round_number) for m in messages)
             body = os.urandom(len(body)) if i < bad else body
@@ -82,7 +82,7 @@ def run_fleet(
         assert batch is not None
         analyser.receive(batch)
         shuffler.acknowledge()
-    labels = learner.predict(analyser.checkpoint.model, data.X_test)
+    labels = learner.predict(analyser.state.model, data.X_test)
     return analyser, learner, float(np.mean(labels == data.y_test.astype(str)))
 
 
@@ -118,13 +118,13 @@ def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
     assert status["spent"]["epsilon"] == pytest.approx(own.epsilon)
     assert "held 17 valid reports" in status["stopped"]
     assert "no secure sum is proven" in status["guarantee"]["assumptions"][0]
-    assert analyser.checkpoint.model == learner.initial()
+    assert analyser.state.model == learner.initial()
     analyser.close()
 
 
 def test_fewer_reports_cost_more_and_are_counted_as_they_came(tmp_path: Path) -> None:
     analyser, learner, _ = run_fleet(tmp_path, "distributed", rounds=1, drop=2)
-    assert [record.n for record in analyser.checkpoint.history] == [20]
+    assert [record.n for record in analyser.state.history] == [20]
     of_all, of_twenty = learner.spent([N_NODES]), learner.spent([20])
     assert of_all is not None
     assert of_twenty is not None
@@ -136,7 +136,7 @@ def test_fewer_reports_cost_more_and_are_counted_as_they_came(tmp_path: Path) ->
 
 def test_a_model_survives_the_wire(tmp_path: Path) -> None:
     analyser, learner, _ = run_fleet(tmp_path, "privunit", rounds=2)
-    content = analyser.checkpoint.model
+    content = analyser.state.model
     head = model_from_bytes(content, learner.plan)
     assert model_to_bytes(head) == content
     assert head.round_number == 2
@@ -171,10 +171,10 @@ def test_a_node_pays_over_all_rounds_what_the_plan_says(mechanism: str) -> None:
 @pytest.mark.parametrize("rounds", [1, 7])
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_a_plan_can_afford_all_of_its_rounds(n_min: int, rounds: int, epsilon: float) -> None:
-    wishes = Wishes(
+    request = FleetRequest(
         n_nodes=n_min, rounds=rounds, epsilon=epsilon, delta=1e-5, n_min=n_min, n_kernels=8
     )
-    fleet = new_run(load_dataset("ItalyPowerDemand"), wishes, public_key=bytes(32))
+    fleet = new_run(load_dataset("ItalyPowerDemand"), request, public_key=bytes(32))
     learner = Learner(fleet.plan)
     for done in range(1, rounds + 1):
         guarantee = learner.spent([n_min] * done)

@@ -9,7 +9,7 @@ from scipy import stats
 from contract import toy_problem
 from seeded import SeededNoise
 from tacit.errors import TacitError
-from tacit.fleet.published.training import perturbation, training
+from tacit.fleet.published import perturbation, training
 from tacit.fleet.reports.linking import link_reports, reidentification_rate
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE

@@ -49,7 +49,7 @@ def problem() -> tuple[simulator.Fleet, np.ndarray, np.ndarray]:
     return fleet, rows[test], labels[test]
 
 
-def run(mechanism: str = "distributed", seed: int = 0, **options: object) -> simulator.FleetRun:
+def run(mechanism: str = "distributed", seed: int = 0, **options: object) -> simulator.SimulatedRun:
     changes = options.pop("plan", {})
     return simulator.simulate(
         problem()[0],

@@ -23,7 +23,7 @@ _KEY_HEX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetRun:
+class RunDescription:
     """One deployment of a plan; public, and equal for all who take part.
 
     The shuffler's time for a round, `round_seconds`, runs from the round's first report.
@@ -136,12 +136,12 @@ def own_host(listen: str) -> str:
     return "127.0.0.1" if listen == "0.0.0.0" else listen
 
 
-def read_run(path: Path) -> FleetRun:
+def read_run(path: Path) -> RunDescription:
     """Read and check a run's plan file."""
     plain = read_toml(path)
     if set(plain) != {"run", "round_seconds", "analyser_key", "plan"}:
         raise TacitError(f"{path} is not a plan file; write it with 'tacit fleet init'.")
-    return FleetRun(
+    return RunDescription(
         run=_typed(plain["run"], str, path=path, key="run"),
         round_seconds=_typed(plain["round_seconds"], float, path=path, key="round_seconds"),
         analyser_key=_typed(plain["analyser_key"], str, path=path, key="analyser_key"),

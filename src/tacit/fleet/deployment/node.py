@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import LedgerError, TacitError
-from tacit.fleet.deployment.config import FleetRun, NodeConfig, read_run
+from tacit.fleet.deployment.config import NodeConfig, RunDescription, read_run
 from tacit.fleet.deployment.seal import Sealer
 from tacit.fleet.deployment.tokens import make_token
 from tacit.fleet.learning.learner import Learner
@@ -54,7 +54,7 @@ class ShufflerClient:
     Whoever else runs a part of the fleet, the analyser above all, must not get a report from here.
     """
 
-    def __init__(self, config: NodeConfig, fleet: FleetRun) -> None:
+    def __init__(self, config: NodeConfig, fleet: RunDescription) -> None:
         self._run = fleet.run
         self._name = config.name
         self._key = config.token_key.read_bytes()
@@ -92,7 +92,7 @@ class ShufflerClient:
 class Outbox:
     """The node's sealed reports and its ledger: what it has committed to, on its own disk."""
 
-    def __init__(self, config: NodeConfig, fleet: FleetRun, learner: Learner) -> None:
+    def __init__(self, config: NodeConfig, fleet: RunDescription, learner: Learner) -> None:
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
         self._subject = config.name
@@ -202,7 +202,7 @@ def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) 
 
 def _report(
     config: NodeConfig,
-    fleet: FleetRun,
+    fleet: RunDescription,
     shuffler: ShufflerClient,
     *,
     round_number: int,

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tacit.errors import TacitError
 from tacit.fleet.deployment.config import (
     AnalyserConfig,
-    FleetRun,
     NodeConfig,
+    RunDescription,
     ServerConfig,
     ShufflerConfig,
     read_config,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 _RESTART_SECONDS = 1.0
-_LARGEST_BATCH = 2**32  # only the pinned shuffler can send one at all
+_LARGEST_BATCH = 2**32  # only the shuffler, known by its certificate, can send one at all
 
 
 def run_shuffler(path: Path) -> None:
@@ -91,7 +91,7 @@ def _only_one(folder: Path, what: str) -> Iterator[None]:
         yield
 
 
-def open_analyser(config: AnalyserConfig, fleet: FleetRun) -> Analyser:
+def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
     """The analyser of a run over its folder; first finishes what a crash left."""
     from tacit.fleet.deployment.analyser import Analyser
     from tacit.fleet.learning.learner import Learner
@@ -109,7 +109,7 @@ def open_analyser(config: AnalyserConfig, fleet: FleetRun) -> Analyser:
 
 
 def run_node(path: Path) -> NoReturn:
-    """Keep Flower's SuperNode running for one node; what it runs is pinned to the installation."""
+    """Keep Flower's SuperNode running for one node; it runs the installed application only."""
     config = read_config(path, NodeConfig)
     read_run(config.plan)
     for needed in (config.data, config.identity, config.token_key):

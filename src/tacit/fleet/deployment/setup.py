@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import TacitError, check_at_least
-from tacit.fleet.deployment.config import FleetRun, own_host
+from tacit.fleet.deployment.config import RunDescription, own_host
 from tacit.fleet.deployment.flower.bundle import write_app
 from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.seal import new_key
@@ -84,7 +84,7 @@ class Certificates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class FleetRequest:
     """What the operator asks for; the plan adds keys, the run's name and the local epsilon."""
 
     n_nodes: int
@@ -97,20 +97,22 @@ class Wishes:
     n_kernels: int = 256
 
 
-def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: int) -> FleetRun:
+def set_up(
+    folder: Path, data: Dataset, request: FleetRequest, hosts: Hosts, *, seed: int
+) -> RunDescription:
     """Write a whole fleet into `folder`, which must be new or empty; returns its run."""
-    _check(folder, wishes, hosts)
+    _check(folder, request, hosts)
     private, public = new_key()
-    fleet = new_run(data, wishes, public_key=public)
-    names = [f"node-{i + 1}" for i in range(wishes.n_nodes)]
+    fleet = new_run(data, request, public_key=public)
+    names = [f"node-{i + 1}" for i in range(request.n_nodes)]
     # All that can be refused comes before the first file: a corrected try needs an empty folder.
-    parts = _split(data, wishes.n_nodes, seed=seed)
+    parts = _split(data, request.n_nodes, seed=seed)
     tls = hosts.certificates(fleet.run)
     _write_plan(folder, fleet)
     secret = new_secret()
     _write_shuffler(folder / "shuffler", fleet, tls, hosts, names=names, secret=secret)
-    pinned = (folder / "shuffler" / "client.crt").read_bytes()
-    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, pinned=pinned)
+    client = (folder / "shuffler" / "client.crt").read_bytes()
+    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, shuffler=client)
     _write_server(folder / "server", fleet, tls, hosts)
     for i, name in enumerate(names):
         key = node_key(secret, run=fleet.run, node=name)
@@ -122,37 +124,37 @@ def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: i
     return fleet
 
 
-def new_run(data: Dataset, wishes: Wishes, *, public_key: bytes) -> FleetRun:
-    """A run that keeps `wishes.epsilon` even if only `n_min` nodes report in every round."""
+def new_run(data: Dataset, request: FleetRequest, *, public_key: bytes) -> RunDescription:
+    """A run that keeps `request.epsilon` even if only `n_min` nodes report in every round."""
     plan = make_plan(
         classes=tuple(str(label) for label in data.classes),
         n_channels=int(data.X_train.shape[1]),
         length=int(data.X_train.shape[2]),
-        mechanism=wishes.mechanism,
-        n_clients=wishes.n_nodes,
-        epsilon=wishes.epsilon,
-        delta=wishes.delta,
-        n_rounds=wishes.rounds,
-        n_min=wishes.n_min,
-        n_kernels=wishes.n_kernels,
+        mechanism=request.mechanism,
+        n_clients=request.n_nodes,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        n_rounds=request.rounds,
+        n_min=request.n_min,
+        n_kernels=request.n_kernels,
     )
-    return FleetRun(
+    return RunDescription(
         run=secrets.token_hex(8),
-        round_seconds=wishes.round_seconds,
+        round_seconds=request.round_seconds,
         analyser_key=public_key.hex(),
         plan=report_of(plan).plan_for_files(),
     )
 
 
-def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
-    check_at_least(wishes.n_nodes, 2, name="nodes")
-    check_at_least(wishes.rounds, 1, name="rounds")
-    if not 2 <= wishes.n_min <= wishes.n_nodes:
+def _check(folder: Path, request: FleetRequest, hosts: Hosts) -> None:
+    check_at_least(request.n_nodes, 2, name="nodes")
+    check_at_least(request.rounds, 1, name="rounds")
+    if not 2 <= request.n_min <= request.n_nodes:
         raise TacitError(
-            f"n_min must lie between 2 and the {wishes.n_nodes} nodes, got {wishes.n_min}."
+            f"n_min must lie between 2 and the {request.n_nodes} nodes, got {request.n_min}."
         )
-    if not 1024 <= hosts.port <= 65000 - wishes.n_nodes:
-        raise TacitError(f"the first port must lie in 1024..{65000 - wishes.n_nodes}.")
+    if not 1024 <= hosts.port <= 65000 - request.n_nodes:
+        raise TacitError(f"the first port must lie in 1024..{65000 - request.n_nodes}.")
     for host in (hosts.server, hosts.shuffler, hosts.analyser, hosts.listen):
         if not _HOST.fullmatch(host):
             raise TacitError(f"a host is a name or an IPv4 address, got {host!r}.")
@@ -164,7 +166,7 @@ def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
 
 def _write_shuffler(
     folder: Path,
-    fleet: FleetRun,
+    fleet: RunDescription,
     tls: Certificates,
     hosts: Hosts,
     *,
@@ -198,16 +200,16 @@ def _write_shuffler(
 
 def _write_analyser(
     folder: Path,
-    fleet: FleetRun,
+    fleet: RunDescription,
     tls: Certificates,
     hosts: Hosts,
     *,
     sealing_key: bytes,
-    pinned: bytes,
+    shuffler: bytes,
 ) -> None:
     _write_pair(tls.analyser, folder, "tls")
     write_secret(folder / "sealing.key", sealing_key)
-    write_atomic(folder / "shuffler.crt", pinned)
+    write_atomic(folder / "shuffler.crt", shuffler)
     _write_plan(folder, fleet)
     write_toml(
         folder / "analyser.toml",
@@ -225,7 +227,7 @@ def _write_analyser(
     )
 
 
-def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts) -> None:
+def _write_server(folder: Path, fleet: RunDescription, tls: Certificates, hosts: Hosts) -> None:
     _write_pair(tls.server, folder, "tls")
     write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
@@ -252,7 +254,7 @@ def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts
 
 def _write_node(
     folder: Path,
-    fleet: FleetRun,
+    fleet: RunDescription,
     tls: Certificates,
     hosts: Hosts,
     *,
@@ -291,7 +293,7 @@ def _names(*hosts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _write_plan(folder: Path, fleet: FleetRun) -> None:
+def _write_plan(folder: Path, fleet: RunDescription) -> None:
     write_toml(folder / "plan.toml", fleet.to_plain())
 
 

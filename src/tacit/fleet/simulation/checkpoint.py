@@ -54,7 +54,7 @@ def deal_digest(
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class SimulationCheckpoint:
     """The model, the rounds opened so far with their numbers of reports, plan and schedule."""
 
     plan: FleetPlan
@@ -63,12 +63,12 @@ class Checkpoint:
     received: tuple[int, ...]
 
 
-def fresh(plan: FleetPlan, schedule: Schedule) -> Checkpoint:
+def fresh(plan: FleetPlan, schedule: Schedule) -> SimulationCheckpoint:
     """The state before the first round."""
-    return Checkpoint(plan, schedule, initial_model(plan), ())
+    return SimulationCheckpoint(plan, schedule, initial_model(plan), ())
 
 
-def save_checkpoint(path: Path, state: Checkpoint) -> None:
+def save_checkpoint(path: Path, state: SimulationCheckpoint) -> None:
     """Write the state to one file; plain arrays, nothing executable."""
     model, schedule = state.model, state.schedule
     buffer = io.BytesIO()
@@ -89,7 +89,7 @@ def save_checkpoint(path: Path, state: Checkpoint) -> None:
     write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
-def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> Checkpoint:
+def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> SimulationCheckpoint:
     """Read a state back; refuse a damaged file, or one of another plan than `plan`."""
     try:
         stored = path.read_bytes()
@@ -107,7 +107,7 @@ def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> Checkpoint:
         return _checked(dict(arrays), path, plan)
 
 
-def resume_checkpoint(path: Path, plan: FleetPlan, schedule: Schedule) -> Checkpoint:
+def resume_checkpoint(path: Path, plan: FleetPlan, schedule: Schedule) -> SimulationCheckpoint:
     """The state to go on from, with the order of the clients that the file holds.
 
     The order of `schedule` is not looked at: it comes from a generator that a resumed run need
@@ -142,7 +142,9 @@ def _epsilon_of(client: int, schedule: Schedule) -> str:
     return f"the local epsilon {schedule.local_epsilon[client]!r}"
 
 
-def _checked(stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None) -> Checkpoint:
+def _checked(
+    stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None
+) -> SimulationCheckpoint:
     held = plan_from_json(stored["plan"].tobytes().decode())
     if plan is not None and held != plan:
         raise BundleError(
@@ -157,7 +159,7 @@ def _checked(stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None
     if not 0 <= round_number <= len(received) <= held.n_rounds or min(received, default=1) < 1:
         raise BundleError(f"the checkpoint {path} counts rounds that cannot be; start anew.")
     model = HeadModel(weights[0], weights[1], weights[2], n_averaged, round_number)
-    return Checkpoint(held, _checked_schedule(stored, path), model, received)
+    return SimulationCheckpoint(held, _checked_schedule(stored, path), model, received)
 
 
 def _checked_schedule(stored: dict[str, NDArray[Any]], path: Path) -> Schedule:

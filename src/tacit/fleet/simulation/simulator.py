@@ -23,8 +23,8 @@ from tacit.fleet.plan import FleetPlan, Training
 from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.reports.protocol import Report, RoundNotReleased
 from tacit.fleet.simulation.checkpoint import (
-    Checkpoint,
     Schedule,
+    SimulationCheckpoint,
     deal_digest,
     fresh,
     resume_checkpoint,
@@ -39,7 +39,7 @@ _ACCOUNTED_ROUNDS = 8  # how often a run is accounted on its way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRecord:
+class SimulatedRound:
     """One round as the public sees it. `epsilon_spent` bounds the total from above."""
 
     round_number: int
@@ -50,7 +50,7 @@ class RoundRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetRun:
+class SimulatedRun:
     """The trained model with its guarantee; `client_epsilon` is what each client spent.
 
     `averages` are the weights that would have predicted after each round of this process; the
@@ -60,7 +60,7 @@ class FleetRun:
     model: HeadModel
     plan: FleetPlan
     guarantee: DpGuarantee
-    history: tuple[RoundRecord, ...]
+    history: tuple[SimulatedRound, ...]
     client_epsilon: Floats
     averages: tuple[Floats, ...]
 
@@ -133,10 +133,10 @@ def simulate(
     progress: Progress = silent,
     checkpoint: Path | None = None,
     resume: bool = False,
-) -> FleetRun:
+) -> SimulatedRun:
     """Run all rounds of the plan.
 
-    Guarantee: the plan's client-level (epsilon, delta) under replacement; `FleetRun.guarantee`
+    Guarantee: the plan's client-level (epsilon, delta) under replacement; `SimulatedRun.guarantee`
     accounts the reports really received.
     Assumes: the public `rng` decides only the order of clients and who drops out. A resumed run
     keeps the order of its checkpoint, so that no client's turn comes too often.
@@ -157,7 +157,7 @@ def simulate(
     )
     state = _start(plan, drawn, checkpoint, resume=resume)
     order = np.array(state.schedule.order)
-    history: list[RoundRecord] = []
+    history: list[SimulatedRound] = []
     averages: list[Floats] = []
     for number in range(plan.n_rounds):
         places = (number * per_round + np.arange(per_round)) % fleet.n_clients
@@ -191,7 +191,7 @@ def _check_turns(plan: FleetPlan, *, n_clients: int, per_round: int) -> None:
 
 def _start(
     plan: FleetPlan, drawn: Schedule, checkpoint: Path | None, *, resume: bool
-) -> Checkpoint:
+) -> SimulationCheckpoint:
     if not resume:
         if checkpoint is not None and checkpoint.exists():
             raise TacitError(
@@ -204,9 +204,9 @@ def _start(
     return resume_checkpoint(checkpoint, plan, drawn)
 
 
-def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> RoundRecord:
+def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> SimulatedRound:
     """A round before the resumption; its mean is gone, its cost is not."""
-    return RoundRecord(
+    return SimulatedRound(
         round_number=round_number,
         n_reports=n_reports,
         released=n_reports >= plan.n_min,
@@ -252,12 +252,12 @@ def _epsilon_groups(
 
 def _round(
     fleet: Fleet,
-    state: Checkpoint,
+    state: SimulationCheckpoint,
     reporting: Integers,
     groups: list[_EpsilonGroup],
     source: NoiseSource,
     checkpoint: Path | None,
-) -> tuple[Checkpoint, RoundRecord]:
+) -> tuple[SimulationCheckpoint, SimulatedRound]:
     """One round, entered in the books before anything of it is drawn."""
     plan = state.plan
     state = replace(state, received=(*state.received, max(1, len(reporting))))
@@ -273,7 +273,7 @@ def _round(
     state = replace(state, model=model)
     if checkpoint:
         save_checkpoint(checkpoint, state)
-    return state, RoundRecord(
+    return state, SimulatedRound(
         round_number=len(state.received),
         n_reports=len(reporting),
         released=released,
@@ -310,7 +310,7 @@ def _spent(received: Sequence[int], group: _EpsilonGroup) -> DpGuarantee | None:
     return group.report.guarantee(counted)
 
 
-def _on_the_way(state: Checkpoint, groups: list[_EpsilonGroup]) -> float:
+def _on_the_way(state: SimulationCheckpoint, groups: list[_EpsilonGroup]) -> float:
     """Epsilon spent so far, accounted a few times per run; 0.0 in between means not accounted."""
     done, total = len(state.received), state.plan.n_rounds
     if done % max(1, total // _ACCOUNTED_ROUNDS) and done != total:
@@ -320,11 +320,11 @@ def _on_the_way(state: Checkpoint, groups: list[_EpsilonGroup]) -> float:
 
 
 def _finish(
-    state: Checkpoint,
+    state: SimulationCheckpoint,
     groups: list[_EpsilonGroup],
-    history: list[RoundRecord],
+    history: list[SimulatedRound],
     averages: list[Floats],
-) -> FleetRun:
+) -> SimulatedRun:
     plan = state.plan
     client_epsilon = np.zeros(len(groups[0].members))
     guarantees: list[DpGuarantee] = []
@@ -338,7 +338,7 @@ def _finish(
             )
         client_epsilon[group.members] = spent.epsilon
         guarantees.append(spent)
-    return FleetRun(
+    return SimulatedRun(
         model=state.model,
         plan=plan,
         guarantee=max(guarantees, key=lambda guarantee: guarantee.epsilon),

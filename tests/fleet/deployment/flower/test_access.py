@@ -24,8 +24,9 @@ import pytest
 from fleet_localhost import LocalFleet, kill_group, local_fleet, wait_until
 from tacit.errors import TacitError
 from tacit.fleet.deployment.flower import access, superlink
-from tacit.fleet.deployment.flower.access import SECRET_VARIABLE, Guard
+from tacit.fleet.deployment.flower.access import SECRET_VARIABLE, AccessControl
 from tacit.fleet.deployment.flower.allowed_commands import (
+    code_that_runs,
     write_node_commands,
     write_server_commands,
 )
@@ -34,17 +35,17 @@ from tacit.fleet.deployment.run import flower_environment
 SECRET = "0123456789abcdef"
 
 
-# The guard by itself.
+# Access control by itself.
 
 
-async def behind_the_guard(scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def behind_access_control(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 def answer(path: str, *headers: tuple[str, str]) -> int:
     async def ask() -> int:
-        transport = httpx.ASGITransport(app=Guard(behind_the_guard, secret=SECRET))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(app=AccessControl(behind_access_control, secret=SECRET))  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
             return (await client.post(path, headers=list(headers))).status_code
 
@@ -91,7 +92,7 @@ def test_a_socket_is_closed_and_the_start_of_the_service_passes() -> None:
             said.append(message["type"])
 
         scope = {"type": kind, "path": path, "headers": []}
-        await Guard(app, secret=SECRET)(scope, None, send)  # type: ignore[arg-type]
+        await AccessControl(app, secret=SECRET)(scope, None, send)  # type: ignore[arg-type]
         return said
 
     assert asyncio.run(talk("websocket", "/v1/fleet/x")) == ["websocket.close"]
@@ -268,7 +269,7 @@ def test_a_stranger_cannot_command_the_server(tmp_path: Path) -> None:
 
             # The server itself gets through; and even it cannot run anything else.
             superlink._register_nodes(fleet.server, environment)
-            code = "from tacit.fleet.deployment.flower.access import flwr; flwr()"
+            code = code_that_runs(access.flwr)
             started = attacker.run(
                 *(sys.executable, "-c", code, "run", str(attacker.home / "app"), "it"),
                 *("--format", "json"),
@@ -362,7 +363,7 @@ def evil_server(fleet: LocalFleet) -> Iterator[None]:
 def test_a_server_cannot_send_code_to_a_node(tmp_path: Path) -> None:
     with local_fleet(tmp_path / "fleet", n_nodes=2, n_kernels=8) as fleet, evil_server(fleet):
         with pytest.raises(TacitError, match="answered a stranger"):
-            superlink._check_guarded(fleet.server)
+            superlink._check_access_control(fleet.server)
         attacker = Attacker(fleet, components='agentapp = "evil.code:app"\n', code=AGENT_APP)
         fleet.start("node-1")
         log = fleet.folder / "logs" / "node-1.log"
