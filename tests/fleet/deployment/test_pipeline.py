@@ -11,7 +11,6 @@ import pytest
 from tacit.data import load_dataset, split_clients
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.seal import Sealer, new_key, sealed_size
-from tacit.fleet.deployment.setup import FleetRequest, new_run
 from tacit.fleet.deployment.shuffler import Shuffler
 from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 from tacit.fleet.learning.learner import Learner, model_from_bytes, model_to_bytes
@@ -141,43 +140,3 @@ def test_a_model_survives_the_wire(tmp_path: Path) -> None:
     assert model_to_bytes(head) == content
     assert head.round_number == 2
     analyser.close()
-
-
-@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
-def test_a_node_pays_over_all_rounds_what_the_plan_says(mechanism: str) -> None:
-    plan = make_plan(
-        classes=("a", "b"),
-        n_channels=1,
-        length=24,
-        mechanism=mechanism,
-        n_clients=30,
-        epsilon=8.0,
-        n_rounds=3,
-        n_kernels=8,
-    )
-    learner = Learner(plan)
-    costs = [learner.node_cost(i) for i in (1, 2, 3)]
-    if mechanism == "privunit":
-        assert len({cost.epsilon for cost in costs}) == 1
-        assert costs[0].model == "local"
-        assert costs[0].delta == 0.0
-    else:
-        assert sum(cost.epsilon for cost in costs) <= 8.0 + 1e-9
-        assert sum(cost.delta for cost in costs) == pytest.approx(plan.delta)
-        assert costs[0].epsilon > costs[1].epsilon > costs[2].epsilon > 0
-
-
-@pytest.mark.parametrize("n_min", [2, 20, 200])
-@pytest.mark.parametrize("rounds", [1, 7])
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
-def test_a_plan_can_afford_all_of_its_rounds(n_min: int, rounds: int, epsilon: float) -> None:
-    request = FleetRequest(
-        n_nodes=n_min, rounds=rounds, epsilon=epsilon, delta=1e-5, n_min=n_min, n_kernels=8
-    )
-    fleet = new_run(load_dataset("ItalyPowerDemand"), request, public_key=bytes(32))
-    learner = Learner(fleet.plan)
-    for done in range(1, rounds + 1):
-        guarantee = learner.spent([n_min] * done)
-        assert guarantee is not None
-        assert guarantee.epsilon <= epsilon
-    assert guarantee.epsilon > 0.98 * epsilon, "and leaves little unused"

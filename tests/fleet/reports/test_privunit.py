@@ -65,24 +65,6 @@ def test_a_batch_of_one_is_charged_the_local_epsilon() -> None:
     assert spent.epsilon == pytest.approx(report().local_epsilon, rel=1e-4)
 
 
-@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
-def test_a_delta_that_all_clients_together_would_pass_is_refused_when_planning(
-    mechanism: str,
-) -> None:
-    """It is n_min that is calibrated, and n_clients that a batch may really hold."""
-    with pytest.raises(TacitError, match=r"delta = 0\.001 is not below 1/1100"):
-        make_plan(
-            classes=("a", "b"),
-            n_channels=1,
-            length=24,
-            mechanism=mechanism,
-            n_clients=1100,
-            n_min=900,
-            delta=1e-3,
-            n_kernels=4,
-        )
-
-
 def test_what_was_received_is_accounted_whatever_delta_the_plan_has() -> None:
     wide = replace(plan(), delta=1e-2)
     found = PrivUnitReport(wide).guarantee([200])
