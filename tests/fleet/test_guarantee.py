@@ -13,10 +13,12 @@ from seeded import SeededNoise
 from tacit.features.feature_map import generated_signals
 from tacit.fleet import DPTimeFLClassifier
 from tacit.fleet.deployment.analyser import Analyser
+from tacit.fleet.deployment.config import RunDescription
 from tacit.fleet.deployment.seal import Sealer, new_key
 from tacit.fleet.deployment.shuffler import Batch
 from tacit.fleet.learning.head import feature_map
 from tacit.fleet.learning.learner import Learner
+from tacit.fleet.model import load_fleet_model
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.simulation.simulator import make_fleet, simulate
@@ -111,6 +113,9 @@ def test_simulator_and_analyser_state_the_same(
     assert [record.n for record in analyser.state.history] == counts
     assert analyser.guarantee() == stated
     assert analyser.status()["guarantee"] == stated.to_dict()
+    described = RunDescription(run=RUN, round_seconds=1.0, analyser_key="00" * 32, plan=plan)
+    analyser.state.fleet_model(described).save(tmp_path / "model")
+    assert load_fleet_model(tmp_path / "model").guarantee == stated
     assert stated.model == model
     assert stated.epsilon <= plan.epsilon
     assert (stated.delta == 0.0) == (model == "local")

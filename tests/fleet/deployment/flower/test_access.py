@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +130,12 @@ def test_every_command_of_flowers_but_one_is_refused(tmp_path: Path) -> None:
             done = run_command(tmp_path / side / name)
             assert done.returncode == 1
             assert f"refused a task for {name}" in done.stderr
-        assert "--token" in run_command(tmp_path / side / allowed).stdout
-    assert "--runtime-api-address" in run_command(tmp_path / "server" / "flower-superexec").stdout
+    with ThreadPoolExecutor(3) as pool:  # each starts Flower, which takes seconds
+        own = ("node/flwr-clientapp", "server/flwr-serverapp", "server/flower-superexec")
+        client, server, superexec = pool.map(lambda name: run_command(tmp_path / name).stdout, own)
+    assert "--token" in client
+    assert "--token" in server
+    assert "--runtime-api-address" in superexec
 
 
 def test_a_search_that_would_miss_them_is_refused(
@@ -242,8 +247,8 @@ class Attacker:
         said: dict[str, Any] = json.loads(done.stdout)
         return said
 
-    def starts(self) -> dict[str, Any]:
-        return self.run("flwr", "run", str(self.home / "app"), "it", "--format", "json")
+    def flwr(self, *arguments: str) -> dict[str, Any]:
+        return self.run("flwr", *arguments, "--format", "json")
 
 
 @pytest.mark.slow
@@ -258,11 +263,14 @@ def test_a_stranger_cannot_command_the_server(tmp_path: Path) -> None:
         environment = superlink.server_environment(home)
         superlink._write_connection(home, fleet.server)
         with superlink._superlink(fleet.server, environment):
-            for said in (
-                attacker.starts(),
-                attacker.run("flwr", "list", "it", "--format", "json"),
-                attacker.run("flwr", "supernode", "list", "it", "--format", "json"),
-            ):
+            commands = (
+                ("run", str(attacker.home / "app"), "it"),
+                ("list", "it"),
+                ("supernode", "list", "it"),
+            )
+            with ThreadPoolExecutor(3) as pool:
+                answers = list(pool.map(lambda command: attacker.flwr(*command), commands))
+            for said in answers:
                 assert not said["success"]
                 assert "403 Forbidden" in said["error-message"]
             assert steal_a_task(fleet) == 403
