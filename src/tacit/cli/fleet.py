@@ -43,7 +43,7 @@ def init(
     mechanism: Annotated[str, typer.Option(help="privunit or distributed.")] = "privunit",
     kernels: Annotated[int, typer.Option(help="Random kernels in the public features.")] = 256,
     round_seconds: Annotated[
-        float, typer.Option(help="Time for a round, counted from its first report.")
+        float, typer.Option(help="Seconds for a round, counted from its first report.")
     ] = 60.0,
     host: Annotated[
         str, typer.Option(help="Host name or address of services without one of their own.")
@@ -101,7 +101,7 @@ def init(
 
 @app.command()
 def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
-    """Run the shuffler until it is stopped; it keeps nothing once acknowledged.
+    """Run the shuffler until it is stopped; it keeps no report that the analyser has.
 
     Example: `tacit fleet shuffler fleet/shuffler/shuffler.toml`
     """
@@ -115,7 +115,7 @@ def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
-    """Run the analyser until it is stopped; after a crash it first finishes what was begun.
+    """Run the analyser until it is stopped; after a crash it first finishes the batch at hand.
 
     Example: `tacit fleet analyser fleet/analyser/analyser.toml`
     """
@@ -203,7 +203,7 @@ def classify(
         Path,
         typer.Argument(help="File of 'train timefl --out', or the analyser's or fleet's folder."),
     ],
-    data: Annotated[Path, typer.Option(help="New series; labels, if any, are compared with.")],
+    data: Annotated[Path, typer.Option(help="New series; with labels, the accuracy is computed.")],
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -75,7 +75,7 @@ def load_fleet_model(path: Path) -> FleetModel:
         ) from error
     content = stored[_HEAD:]
     if stored[:_HEAD] != _MAGIC + hashlib.sha256(content).digest():
-        raise BundleError(f"{path} is no fleet model, or a damaged one; save it again.")
+        raise BundleError(f"{path} is not a fleet model, or is damaged; save it again.")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             meta = json.loads(arrays["meta"].tobytes())
@@ -87,5 +87,5 @@ def load_fleet_model(path: Path) -> FleetModel:
             raise
         raise BundleError(f"{path} lacks a part of a fleet model ({error}).") from error
     if not isinstance(guarantee, DpGuarantee):
-        raise BundleError(f"{path} states no differential privacy; it is no sound model.")
+        raise BundleError(f"{path} states no differential privacy; it is not a sound model.")
     return FleetModel(plan, average, guarantee, rounds)

@@ -20,7 +20,7 @@ class Training:
     """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
 
     `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
-    lifted: 0 counts series alike, 1 counts classes alike.
+    lifted: 0 weights all series alike, 1 all classes.
     """
 
     local_ridge: float = 0.1

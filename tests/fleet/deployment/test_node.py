@@ -192,7 +192,7 @@ def test_a_question_for_another_run_or_round_spends_nothing(fleet: LocalFleet) -
     # No shuffler is running: the node finds out before it spends.
     answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
     assert not answer.accepted
-    assert answer.reason == "no shuffler: ConnectError"
+    assert answer.reason == "the shuffler does not answer: ConnectError"
     assert not (config.state / "ledger.db").exists()
 
 

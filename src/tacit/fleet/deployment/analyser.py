@@ -4,16 +4,16 @@ It holds the private key and sees no identity: batches come from the shuffler al
 nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
 between any two of them is made good at the next start without spending twice or forgetting:
 
-1. the sealed batch is written to disk (nothing is opened before it is on disk), which is what the
-   shuffler gets an answer to; the rest happens in the background;
+1. the sealed batch is written to disk, and nothing of it is opened before; the shuffler is answered
+   now, and the rest happens in the background;
 2. the ledger is debited, once per batch, for the fewest reports with which it can be released;
 3. it is opened; what does not open, repeats or lies outside the randomizer's range is left out, and
    if fewer reports are left than were paid for, the ledger is debited for that too;
 4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
 
 What goes wrong on the way ends in a sentence and not in a loop: an error that a second try cannot
-mend stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
-is locked, is tried again until it gives way.
+fix stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
+is locked, is tried again until it works.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Rule(Protocol):
         ...
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        """What protects a client that took part in rounds with these numbers of reports."""
+        """What protects every client of a run whose rounds had these numbers of reports."""
         ...
 
 
@@ -137,18 +137,18 @@ class Analyser:
 
     @property
     def last_batch(self) -> str | None:
-        """The batch that was taken last, on its way or done."""
+        """The batch that was taken last, being processed or done."""
         history = self._state.history
         return self._pending or (history[-1].batch_id if history else None)
 
     def receive(self, batch: Batch) -> None:
-        """Take one batch through the four steps; a batch that is already in is not taken twice."""
+        """Take one batch through the four steps; a batch that is known already is not taken."""
         self.work()
         self.take(batch)
         self.work()
 
     def knows(self, batch_id: str) -> bool:
-        """Whether the batch is in already: on its way, or done."""
+        """Whether the batch is known already: being processed, or done."""
         return batch_id == self._pending or self._is_recorded(batch_id)
 
     def check(self, *, run: str, round_number: int, batch_id: str) -> None:
@@ -162,14 +162,14 @@ class Analyser:
         if self.finished:
             raise Refused("finished", "the run is finished; no further batch is taken.")
         if self.processing:
-            raise Refused("busy", "a batch is being processed; ask again for the status later.")
+            raise Refused("busy", "a batch is being processed; ask for the status again later.")
         if round_number != self._state.next_round:
             raise Refused(
                 "wrong-round", f"round {self._state.next_round} is next, not {round_number}."
             )
 
     def take(self, batch: Batch) -> None:
-        """Have the batch on disk, after which it comes to its end whatever dies; see `work`."""
+        """Write the batch to disk; it is then processed to its end whatever crashes, see `work`."""
         with self._taking:
             if self.knows(batch.batch_id):
                 return
@@ -189,7 +189,7 @@ class Analyser:
             self._pending = batch.batch_id
 
     def work(self) -> None:
-        """Bring the batch on disk, if there is one, to its end."""
+        """Process the batch on disk, if there is one, to its end."""
         with self._working:
             if self._pending is None:
                 return
@@ -200,7 +200,7 @@ class Analyser:
             self._pending = None
 
     def work_in_background(self) -> None:
-        """As `work`, in a thread of its own; what a restart may mend is tried again there."""
+        """As `work`, in a thread of its own, which tries again what may pass, like a full disk."""
         self._worker = threading.Thread(target=self._work_patiently, daemon=True)
         self._worker.start()
 
@@ -213,7 +213,7 @@ class Analyser:
             except _Closing:
                 return
             except Exception as error:
-                _LOG.error("the batch on disk waits: %s", error)
+                _LOG.error("the batch on disk has to wait: %s", error)
                 self._trouble = f"the analyser's disk or ledger fails ({type(error).__name__})"
                 self._closing.wait(_RETRY_SECONDS)
 
@@ -370,7 +370,7 @@ class Analyser:
         self._state = state
 
     def _publish(self) -> None:
-        """Work the public status out once, so that whoever asks for it costs nothing."""
+        """Work the public status out once, so that asking for it costs nothing."""
         now, guarantee = self._state, None
         try:
             guarantee = self.guarantee()

@@ -127,9 +127,9 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
 
 
 def _check_free(receiving: asyncio.Lock) -> None:
-    """One body at a time, and none while one is processed: a batch may take all the memory."""
+    """One body at a time, and none while a batch is processed, which may take all the memory."""
     if receiving.locked():
-        raise Refused("busy", "a batch is being received; ask again for the status later.")
+        raise Refused("busy", "a batch is being received; ask for the status again later.")
 
 
 def analyser_public_app(analyser: Analyser) -> FastAPI:
@@ -200,12 +200,12 @@ async def read_at_most(request: Request, size: int) -> bytes:
 
 
 async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
-    """The next part of a body; a sender that fell silent must not keep its place for ever."""
+    """The next part of a body; a sender that stopped sending must not block the others."""
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             return await anext(parts, None)
     except TimeoutError:
-        raise Refused("slow", f"no byte came for {_BODY_SECONDS:g} s; send it again.") from None
+        raise Refused("slow", f"nothing came for {_BODY_SECONDS:g} s; send it again.") from None
 
 
 def serve(servers: Sequence[uvicorn.Server]) -> None:

@@ -192,7 +192,9 @@ def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) 
     try:
         return _report(config, fleet, shuffler, round_number=round_number, model=model)
     except httpx.HTTPError as error:
-        return Acknowledgement(accepted=False, reason=f"no shuffler: {type(error).__name__}")
+        return Acknowledgement(
+            accepted=False, reason=f"the shuffler does not answer: {type(error).__name__}"
+        )
     except TacitError as error:
         _LOG.error("no report for round %d: %s", round_number, error)
         return Acknowledgement(accepted=False, reason=NO_REPORT)

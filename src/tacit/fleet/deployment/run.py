@@ -173,7 +173,7 @@ def shuffler_status(config: ServerConfig) -> dict[str, Any]:
 def flower_environment(
     home: Path, *, commands: Callable[[Path], None] | None = None
 ) -> dict[str, str]:
-    """The environment in which Flower's commands run: found, quiet, and at home in `home`.
+    """The environment in which Flower's commands are found and run quietly, with files in `home`.
 
     What `commands` writes into a folder is found before Flower's commands of the same names.
     """
@@ -191,7 +191,7 @@ def flower_environment(
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
-        # Two further ports of the SuperLink's, with nobody in front of them.
+        # Two further ports of the SuperLink's, which would have no access control.
         "FLWR_INTERNAL_GRPC_CONTROL_API": "0",
         "FLWR_INTERNAL_GRPC_FLEET_API": "0",
         # The nodes' tasks are small; a thread pool each would only compete for the cores.
@@ -201,7 +201,7 @@ def flower_environment(
 
 
 def _check_found_first(folder: Path, path: str) -> None:
-    """Start nothing where the search would go past our commands and on to Flower's own."""
+    """Start nothing where the search would miss our commands and find Flower's own."""
     for command in sorted(folder.iterdir()):
         if shutil.which(command.name, path=path) != str(command):
             raise TacitError(

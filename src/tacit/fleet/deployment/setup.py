@@ -1,7 +1,7 @@
 """Set up a fleet: keys, certificates, the plan, and a folder for every service and node.
 
 `tacit fleet init` calls `set_up`. Each folder under the target holds all that one machine needs
-and nothing that another one may not see: move `shuffler/`, `analyser/`, `server/` and every folder
+and nothing that it may not see: move `shuffler/`, `analyser/`, `server/` and every folder
 in `nodes/` to its machine.
 """
 
@@ -105,7 +105,7 @@ def set_up(
     private, public = new_key()
     fleet = new_run(data, request, public_key=public)
     names = [f"node-{i + 1}" for i in range(request.n_nodes)]
-    # All that can be refused comes before the first file: a corrected try needs an empty folder.
+    # Everything is checked before the first file: another attempt needs an empty folder.
     parts = _split(data, request.n_nodes, seed=seed)
     tls = hosts.certificates(fleet.run)
     _write_plan(folder, fleet)

@@ -91,7 +91,7 @@ class DistributedReport(Report):
         """Quantised rows plus a discrete Gaussian share each, modulo 2**modulus_bits.
 
         Guarantee: the sum over n >= n_min rows is (epsilon, delta)-DP as the plan states; one row
-        alone is nearly bare, so rows may leave a client only as shares.
+        alone is hardly protected, so rows may leave a client only as shares.
         Assumes: an aggregation that reveals only the sum; exact integer arithmetic, as here.
         Composes: over rounds as Gaussian noise does; `sum_epsilon` counts the reports received.
         Not covered: who took part.

@@ -97,12 +97,14 @@ def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> SimulationChec
         raise BundleError(f"there is no checkpoint {path}; start without --resume.") from error
     if stored.startswith(_OLD_MAGIC):
         raise BundleError(
-            f"the checkpoint {path} is of an earlier version, which did not keep the order of "
-            "the clients; start anew."
+            f"the checkpoint {path} was written by an earlier version, which kept no order "
+            "of the clients; start anew."
         )
     head, content = stored[:_HEAD], stored[_HEAD:]
     if head != _MAGIC + hashlib.sha256(content).digest():
-        raise BundleError(f"the checkpoint {path} is damaged or of another kind; start anew.")
+        raise BundleError(
+            f"the checkpoint {path} is damaged, or not a checkpoint of a fleet; start anew."
+        )
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return _checked(dict(arrays), path, plan)
 
@@ -157,7 +159,7 @@ def _checked(
     n_averaged, round_number = (int(value) for value in stored["counters"])
     received = tuple(int(n) for n in stored["received"])
     if not 0 <= round_number <= len(received) <= held.n_rounds or min(received, default=1) < 1:
-        raise BundleError(f"the checkpoint {path} counts rounds that cannot be; start anew.")
+        raise BundleError(f"the checkpoint {path} counts rounds that cannot have been; start anew.")
     model = HeadModel(weights[0], weights[1], weights[2], n_averaged, round_number)
     return SimulationCheckpoint(held, _checked_schedule(stored, path), model, received)
 

@@ -2,7 +2,7 @@
 
 Deterministic given the split and the schedule, except for the noise, which comes from the
 operating system; a test may pass a seeded source. What the simulator returns is what the deployed
-analyser would know, plus the honest count of what was spent.
+analyser would know, and the same guarantee that it would state.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def simulate(
     """Run all rounds of the plan.
 
     Guarantee: the plan's client-level (epsilon, delta) under replacement; `SimulatedRun.guarantee`
-    accounts the reports really received.
+    counts the reports that were really received.
     Assumes: the public `rng` decides only the order of clients and who drops out. A resumed run
     keeps the order of its checkpoint, so that no client's turn comes too often.
     Not covered: `local_epsilon` per client splits a batch: clients of different epsilon have
@@ -200,7 +200,7 @@ def _start(
             )
         return fresh(plan, drawn)
     if checkpoint is None:
-        raise TacitError("resume needs the checkpoint of the run to continue; name its file.")
+        raise TacitError("resume needs the checkpoint of the run to continue; give its file.")
     return resume_checkpoint(checkpoint, plan, drawn)
 
 
