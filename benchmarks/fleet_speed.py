@@ -21,6 +21,7 @@ import torch
 
 from tacit.arena.record import commit, versions
 from tacit.data import load_dataset
+from tacit.fleet.experiment import FleetTask, run_task
 from tacit.fleet.published.networks import (
     TimeSeriesCnn,
     cnn_spec,
@@ -29,7 +30,6 @@ from tacit.fleet.published.networks import (
     train_clients,
     train_one,
 )
-from tacit.fleet.simulation.experiment import FleetTask, run_task
 
 N_CLIENTS, BATCH, STEPS = 100, 8, 2
 

@@ -20,18 +20,18 @@ import numpy as np
 from tacit.data import load_dataset
 from tacit.fleet.deployment.config import (
     AnalyserConfig,
-    FleetRun,
     NodeConfig,
+    RunDescription,
     ServerConfig,
     read_config,
     read_run,
 )
-from tacit.fleet.deployment.keys import trust_only
 from tacit.fleet.deployment.localhost import start_part
 from tacit.fleet.deployment.run import analyser_status, shuffler_status, stop
-from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
+from tacit.fleet.deployment.setup import FleetRequest, Hosts, set_up
 from tacit.fleet.learning.learner import Learner
 from tacit.ledger import Ledger
+from tacit.system.certificates import trust_only
 
 DATA = "ItalyPowerDemand"
 
@@ -54,7 +54,7 @@ def free_ports(count: int) -> int:
 class LocalFleet:
     """A fleet in a temporary folder, with its processes by name."""
 
-    def __init__(self, folder: Path, *, listen: str = "127.0.0.1", **wishes: Any) -> None:
+    def __init__(self, folder: Path, *, listen: str = "127.0.0.1", **changes: Any) -> None:
         self.folder = folder
         settings = {
             "n_nodes": 3,
@@ -65,10 +65,10 @@ class LocalFleet:
             "n_kernels": 32,
             "round_seconds": 4.0,
         }
-        wanted = Wishes(**(settings | wishes))  # type: ignore[arg-type]
+        request = FleetRequest(**(settings | changes))  # type: ignore[arg-type]
         hosts = Hosts(port=free_ports(20), listen=listen)
-        set_up(folder, load_dataset(DATA), wanted, hosts, seed=0)
-        self.fleet: FleetRun = read_run(folder / "plan.toml")
+        set_up(folder, load_dataset(DATA), request, hosts, seed=0)
+        self.fleet: RunDescription = read_run(folder / "plan.toml")
         self.server_config = folder / "server" / "server.toml"
         self.server: ServerConfig = read_config(self.server_config, ServerConfig)
         self.analyser: AnalyserConfig = read_config(self.path("analyser"), AnalyserConfig)
@@ -146,8 +146,8 @@ class LocalFleet:
 
 
 @contextlib.contextmanager
-def local_fleet(folder: Path, **wishes: Any) -> Iterator[LocalFleet]:
-    fleet = LocalFleet(folder, **wishes)
+def local_fleet(folder: Path, **changes: Any) -> Iterator[LocalFleet]:
+    fleet = LocalFleet(folder, **changes)
     try:
         yield fleet
     finally:

@@ -50,8 +50,8 @@ def test_init_writes_a_whole_fleet_that_fits_together(folder: Path) -> None:
         assert node.shuffler_url == server.shuffler_url
     for config in (shuffler, analyser, server):
         assert read_run(config.plan) == fleet
-    pinned = analyser.shuffler_certificate.read_bytes()
-    assert pinned == shuffler.client_certificate.read_bytes()
+    known = analyser.shuffler_certificate.read_bytes()
+    assert known == shuffler.client_certificate.read_bytes()
     sealed = Sealer(fleet.public_key, run=fleet.run, report_bytes=4).seal(b"abcd", round_number=1)
     opener = Opener(analyser.sealing_key.read_bytes(), run=fleet.run)
     assert opener.open(sealed, round_number=1) == b"abcd"
@@ -154,7 +154,7 @@ def test_init_never_overwrites(folder: Path, capsys: Capture) -> None:
         (("--host", "not a host"), "host"),
     ],
 )
-def test_bad_wishes_are_refused_and_leave_nothing(
+def test_bad_requests_are_refused_and_leave_nothing(
     tmp_path: Path, capsys: Capture, options: tuple[object, ...], word: str
 ) -> None:
     target = tmp_path / "bad"
@@ -171,9 +171,9 @@ def test_a_missing_or_foreign_configuration_is_refused(
     wrong.write_text("a = 1\n")
     assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "unknown key 'a'")
     wrong.write_text("not toml")
-    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not TOML")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not valid TOML")
     wrong.write_bytes(b"\xff\xfe")
-    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not TOML")
+    assert_refused(tacit(capsys, "fleet", part, wrong, "--json"), "not valid TOML")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from command import assert_refused, tacit
 from tacit.data import Dataset
-from tacit.fleet.simulation.experiment import deal_out
+from tacit.fleet.experiment import deal_out
 
 BASE = ("train", "timefl", "--data", "ItalyPowerDemand", "--json")
 

@@ -86,7 +86,7 @@ def test_other_shapes_are_refused() -> None:
 
 def test_a_client_needs_numpy_only() -> None:
     code = (
-        "import sys, tacit.fleet.reports.protocol, tacit.fleet.learning.clients\n"
+        "import sys, tacit.fleet.learning.rounds\n"
         "heavy = {'torch', 'scipy', 'sklearn', 'aeon', 'jax', 'dp_accounting', 'pandas'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

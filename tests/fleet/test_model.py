@@ -38,7 +38,7 @@ def test_a_damaged_or_foreign_file_is_refused(
     whole = path.read_bytes()
     for content in (b"", whole[:-1], whole[:200] + b"x" + whole[201:], b"tacit" + whole[5:-9]):
         path.write_bytes(content)
-        with pytest.raises(BundleError, match="no fleet model"):
+        with pytest.raises(BundleError, match="not a fleet model"):
             load_fleet_model(path)
 
 

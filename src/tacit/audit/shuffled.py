@@ -18,8 +18,9 @@ _CLIENTS = 20
 
 def fleet_privunit(setting: Setting) -> Audited:
     """One client's `privunit` report, as encoded for the shuffler: local_epsilon-LDP."""
-    from tacit.fleet.plan import PrivUnitSettings, make_plan
-    from tacit.fleet.reports import privunit
+    from tacit.fleet.plan import PrivUnitSettings
+    from tacit.fleet.reports.calibration import make_plan
+    from tacit.fleet.reports.privunit import PrivUnitReport
 
     plan = make_plan(
         classes=("a", "b"),
@@ -31,10 +32,11 @@ def fleet_privunit(setting: Setting) -> Audited:
         n_rounds=1,
     )
     plan = replace(plan, settings=PrivUnitSettings(local_epsilon=setting.epsilon))
+    report = PrivUnitReport(plan)
 
     def run(x: Floats, count: int) -> Floats:
         rows = np.broadcast_to(x, (count, plan.dimension))
-        return privunit.randomize(rows, plan, source=setting.source)
+        return report.randomize(rows, source=setting.source)
 
     pairs = ball_pairs(plan.dimension, order=2, n_random=3)
     return Audited("fleet-privunit", DpClaim(epsilon=setting.claim), run, pairs)
@@ -47,8 +49,8 @@ def fleet_distributed(setting: Setting) -> Audited:
     one draw. At the scale of a sum (hundreds) the curve of the discrete Gaussian is the Gaussian
     one to six digits, so the Gaussian claim is tested.
     """
-    from tacit.fleet.plan import make_plan
-    from tacit.fleet.reports import distributed
+    from tacit.fleet.reports.calibration import make_plan
+    from tacit.fleet.reports.distributed import DistributedReport
 
     plan = make_plan(
         classes=("a", "b"),
@@ -61,13 +63,14 @@ def fleet_distributed(setting: Setting) -> Audited:
         n_rounds=1,
         n_kernels=2,
     )
-    settings = distributed.settings_of(plan)
+    report = DistributedReport(plan)
+    settings = report.settings
     others = settings.local_sigma * (_CLIENTS - 1) ** 0.5
     modulus = 2**settings.modulus_bits
 
     def run(x: Floats, count: int) -> Integers:
         rows = np.broadcast_to(x, (count, plan.dimension))
-        mine = distributed.randomize(rows, plan, source=setting.source)
+        mine = report.randomize(rows, source=setting.source)
         rest = noise.discrete_gaussian(mine.shape, sigma=others, source=setting.source)
         total: Integers = (mine + rest + modulus // 2) % modulus - modulus // 2
         return total

@@ -50,8 +50,8 @@ def audit_fleet(
     clients and rounds are as in `tacit train timefl`.
     """
     from tacit.features.feature_map import generated_signals
-    from tacit.fleet.learning.clients import class_scores, feature_map
-    from tacit.fleet.plan import make_plan
+    from tacit.fleet.learning.head import class_scores, feature_map
+    from tacit.fleet.reports.calibration import make_plan
     from tacit.fleet.simulation.simulator import make_fleet, simulate
 
     if name not in _MECHANISMS:

@@ -43,7 +43,7 @@ def init(
     mechanism: Annotated[str, typer.Option(help="privunit or distributed.")] = "privunit",
     kernels: Annotated[int, typer.Option(help="Random kernels in the public features.")] = 256,
     round_seconds: Annotated[
-        float, typer.Option(help="Time for a round, counted from its first report.")
+        float, typer.Option(help="Seconds for a round, counted from its first report.")
     ] = 60.0,
     host: Annotated[
         str, typer.Option(help="Host name or address of services without one of their own.")
@@ -72,10 +72,10 @@ def init(
     """
     from tacit.data import load_dataset
     from tacit.errors import check_positive
-    from tacit.fleet.deployment.setup import Hosts, Wishes, set_up
+    from tacit.fleet.deployment.setup import FleetRequest, Hosts, set_up
 
     check_positive(round_seconds, name="--round-seconds")
-    wishes = Wishes(
+    request = FleetRequest(
         n_nodes=nodes,
         rounds=rounds,
         epsilon=epsilon,
@@ -93,7 +93,7 @@ def init(
         port=port,
     )
     try:
-        fleet = set_up(folder, load_dataset(data, label=label), wishes, hosts, seed=seed)
+        fleet = set_up(folder, load_dataset(data, label=label), request, hosts, seed=seed)
     except OSError as error:
         raise TacitError(f"cannot write to {folder}: {error.strerror}.") from error
     emit({"folder": folder, **_described(fleet)}, as_json=as_json)
@@ -101,7 +101,7 @@ def init(
 
 @app.command()
 def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
-    """Run the shuffler until it is stopped; it keeps nothing once acknowledged.
+    """Run the shuffler until it is stopped; it keeps no report that the analyser has.
 
     Example: `tacit fleet shuffler fleet/shuffler/shuffler.toml`
     """
@@ -115,7 +115,7 @@ def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
-    """Run the analyser until it is stopped; after a crash it first finishes what was begun.
+    """Run the analyser until it is stopped; after a crash it first finishes the batch at hand.
 
     Example: `tacit fleet analyser fleet/analyser/analyser.toml`
     """
@@ -203,7 +203,7 @@ def classify(
         Path,
         typer.Argument(help="File of 'train timefl --out', or the analyser's or fleet's folder."),
     ],
-    data: Annotated[Path, typer.Option(help="New series; labels, if any, are compared with.")],
+    data: Annotated[Path, typer.Option(help="New series; with labels, the accuracy is computed.")],
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -212,11 +212,12 @@ def classify(
     Example: `tacit fleet classify fleet --data new.npz --json`
     """
     from tacit.data.formats import read_series
-    from tacit.fleet.model import load_fleet_model, model_of_analyser
+    from tacit.fleet.deployment.analyser_state import read_fleet_model
+    from tacit.fleet.model import load_fleet_model
 
     if not data.is_file():
         raise TacitError(f"there is no data file {data}; check the path.")
-    found = model_of_analyser(model) if model.is_dir() else load_fleet_model(model)
+    found = read_fleet_model(model) if model.is_dir() else load_fleet_model(model)
     X, truth = read_series(data, label=label)
     labels = found.labels(X)
     result = {

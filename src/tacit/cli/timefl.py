@@ -89,12 +89,14 @@ def train_timefl(
     if resume and checkpoint is None:
         raise TacitError("--resume needs --checkpoint FILE, the file of the run to continue.")
     if out is not None and mode != "sound":
-        raise TacitError("--out saves a sound model with its guarantee; leave it or --mode out.")
+        raise TacitError(
+            "--out saves a sound model with its guarantee; omit --out, or --mode published."
+        )
     check_new_page(report)
     for place in (checkpoint, out):
         check_new_file(place)
     from tacit.data import load_dataset
-    from tacit.fleet.simulation.experiment import FleetTask, run_task
+    from tacit.fleet.experiment import FleetTask, run_task
 
     task = FleetTask(
         n_clients=clients,

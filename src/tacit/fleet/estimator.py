@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.learning.clients import class_scores, feature_map
-from tacit.fleet.plan import default_rounds, make_plan
-from tacit.fleet.simulation.simulator import FleetRun, make_fleet, simulate
+from tacit.fleet.learning.head import class_scores, feature_map
+from tacit.fleet.reports.calibration import default_rounds, make_plan
+from tacit.fleet.simulation.simulator import SimulatedRun, make_fleet, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
@@ -60,7 +60,7 @@ class DPTimeFLClassifier(_ClientClassifier):
     epsilon, delta : totals per client (sound); nominal epsilon_0 and unused (published).
     mode : "sound" or "published".
     mechanism : "privunit" or "distributed"; sound only.
-    n_rounds : None is `config.default_rounds` (sound) or Table II (published).
+    n_rounds : None is `calibration.default_rounds` (sound) or Table II (published).
     n_min : fewest reports for a round to be released; None is all that are asked.
     n_kernels : random kernels among the public features.
     local_epsilon : one local epsilon per client, instead of the calibrated one; sound privunit.
@@ -159,7 +159,7 @@ class DPTimeFLClassifier(_ClientClassifier):
         )
         rows = feature_map(plan).transform(X)
         fleet = make_fleet(rows, labels, client, n_clients=n_clients, n_classes=len(plan.classes))
-        run: FleetRun = simulate(
+        run: SimulatedRun = simulate(
             fleet,
             plan,
             clients_per_round=self.clients_per_round,

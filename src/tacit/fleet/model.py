@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.learning.clients import class_scores, feature_map
+from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.plan import FleetPlan, plan_from_json
-from tacit.fleet.simulation.checkpoint import write_atomically
 from tacit.guarantee import DpGuarantee, from_dict
+from tacit.system.files import write_secret
 
 _MAGIC = b"tacit fleet model 1\n"
 _HEAD = len(_MAGIC) + 32
@@ -62,27 +62,7 @@ class FleetModel:
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         np.savez(buffer, meta=text, average=self.average)
         content = buffer.getvalue()
-        write_atomically(path, _MAGIC + hashlib.sha256(content).digest() + content)
-
-
-def model_of_analyser(folder: Path) -> FleetModel:
-    """The model of a deployment, from the analyser's folder or that of the whole fleet."""
-    from tacit.fleet.deployment.analyser_state import Checkpoint
-    from tacit.fleet.deployment.config import AnalyserConfig, read_config, read_run
-    from tacit.fleet.learning.learner import Learner, model_from_bytes
-
-    inner = folder / "analyser" / "analyser.toml"
-    config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
-    fleet = read_run(config.plan)
-    place = config.state / "checkpoint.npz"
-    if not place.exists():
-        raise BundleError(f"there is no checkpoint {place}; run the fleet first.")
-    stored = Checkpoint.read(place, run=fleet.run)
-    guarantee = Learner(fleet.plan).spent([record.n for record in stored.history if record.n])
-    head = model_from_bytes(stored.model, fleet.plan)
-    if guarantee is None or head.round_number == 0:
-        raise BundleError(f"no round of the run {fleet.run} has been released; wait for the first.")
-    return FleetModel(fleet.plan, head.average, guarantee, head.round_number)
+        write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
 def load_fleet_model(path: Path) -> FleetModel:
@@ -95,7 +75,7 @@ def load_fleet_model(path: Path) -> FleetModel:
         ) from error
     content = stored[_HEAD:]
     if stored[:_HEAD] != _MAGIC + hashlib.sha256(content).digest():
-        raise BundleError(f"{path} is no fleet model, or a damaged one; save it again.")
+        raise BundleError(f"{path} is not a fleet model, or is damaged; save it again.")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             meta = json.loads(arrays["meta"].tobytes())
@@ -107,5 +87,5 @@ def load_fleet_model(path: Path) -> FleetModel:
             raise
         raise BundleError(f"{path} lacks a part of a fleet model ({error}).") from error
     if not isinstance(guarantee, DpGuarantee):
-        raise BundleError(f"{path} states no differential privacy; it is no sound model.")
+        raise BundleError(f"{path} states no differential privacy; it is not a sound model.")
     return FleetModel(plan, average, guarantee, rounds)

@@ -8,15 +8,11 @@ apart from those that decide the guarantee.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
 from tacit.features.feature_map import FEATURE_VERSION, PUBLIC_SEED
-
-Mechanism = Literal["privunit", "distributed"]
-MECHANISMS = ("privunit", "distributed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +20,7 @@ class Training:
     """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
 
     `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
-    lifted: 0 counts series alike, 1 counts classes alike.
+    lifted: 0 weights all series alike, 1 all classes.
     """
 
     local_ridge: float = 0.1
@@ -44,10 +40,18 @@ class Training:
             raise TacitError(f"averaged_share must lie in (0, 1], got {self.averaged_share!r}.")
 
 
+class Settings:
+    """What decides the privacy of one mechanism's reports; `mechanism` is its name in files."""
+
+    __slots__ = ()
+    mechanism: ClassVar[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnitSettings:
+class PrivUnitSettings(Settings):
     """`local_epsilon` is what every report spends."""
 
+    mechanism: ClassVar[str] = "privunit"
     local_epsilon: float
 
     def __post_init__(self) -> None:
@@ -55,7 +59,7 @@ class PrivUnitSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistributedSettings:
+class DistributedSettings(Settings):
     """Quantisation, noise share and secret sharing of one client's report.
 
     `clip_units` bounds the L2 norm of the integer vector, `local_sigma` is the discrete Gaussian
@@ -63,6 +67,7 @@ class DistributedSettings:
     coordinates is split into `n_shares` messages, `security_bits` bits from perfect.
     """
 
+    mechanism: ClassVar[str] = "distributed"
     clip_units: int
     local_sigma: float
     modulus_bits: int
@@ -78,6 +83,9 @@ class DistributedSettings:
             raise TacitError(
                 f"modulus_bits must be at most 32, got {self.modulus_bits}; quantise coarser."
             )
+
+
+_SETTINGS = {kind.mechanism: kind for kind in (PrivUnitSettings, DistributedSettings)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +104,7 @@ class FleetPlan:
     n_min: int
     epsilon: float
     delta: float
-    settings: PrivUnitSettings | DistributedSettings
+    settings: Settings
     training: Training = Training()
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
@@ -119,9 +127,9 @@ class FleetPlan:
             )
 
     @property
-    def mechanism(self) -> Mechanism:
-        """Which randomizer the settings belong to."""
-        return "privunit" if isinstance(self.settings, PrivUnitSettings) else "distributed"
+    def mechanism(self) -> str:
+        """The name of the mechanism that the settings belong to."""
+        return self.settings.mechanism
 
     @property
     def n_features(self) -> int:
@@ -155,107 +163,10 @@ def plan_from_json(text: str) -> FleetPlan:
     """Read back what `to_json` wrote; refuse anything else."""
     try:
         plain: dict[str, Any] = json.loads(text)
-        plain.setdefault("feature_version", 1)  # what plans did not say then
-        mechanism = plain.pop("mechanism")
-        kind = {"privunit": PrivUnitSettings, "distributed": DistributedSettings}[mechanism]
-        settings = kind(**plain.pop("settings"))
+        plain.setdefault("feature_version", 1)  # earlier plans did not name it
+        settings = _SETTINGS[plain.pop("mechanism")](**plain.pop("settings"))
         training = Training(**plain.pop("training"))
         classes = tuple(str(label) for label in plain.pop("classes"))
         return FleetPlan(classes=classes, settings=settings, training=training, **plain)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise TacitError(f"not a fleet plan: {error!r}; write it with to_json.") from error
-
-
-def make_plan(
-    *,
-    classes: tuple[str, ...],
-    n_channels: int,
-    length: int,
-    mechanism: str,
-    n_clients: int,
-    epsilon: float = 8.0,
-    delta: float = 1e-5,
-    n_rounds: int = 40,
-    clients_per_round: int | None = None,
-    n_min: int | None = None,
-    n_kernels: int = 256,
-    training: Training | None = None,
-) -> FleetPlan:
-    """Calibrate a run so that its client-level total never passes (epsilon, delta).
-
-    The calibration counts on `n_min` reports a round, by default all that are asked; more
-    reports only strengthen it. With `clients_per_round` below `n_clients` the rounds go through
-    the clients in turn, so that each takes part in ceil(n_rounds * per_round / n_clients) rounds.
-    """
-    per_round = n_clients if clients_per_round is None else clients_per_round
-    check_at_least(n_clients, 2, name="n_clients")
-    check_at_least(per_round, 2, name="clients_per_round")
-    check_at_least(n_rounds, 1, name="n_rounds")
-    if per_round > n_clients:
-        raise TacitError(f"clients_per_round = {per_round} is above n_clients = {n_clients}.")
-    _check_delta_of(delta, n_clients)
-    least = per_round if n_min is None else check_at_least(n_min, 2, name="n_min")
-    if least > per_round:
-        raise TacitError(f"n_min = {least} is above the {per_round} clients asked per round.")
-    draft = FleetPlan(
-        classes=tuple(str(label) for label in classes),
-        n_channels=n_channels,
-        length=length,
-        n_rounds=n_rounds,
-        client_rounds=math.ceil(n_rounds * per_round / n_clients),
-        n_min=least,
-        epsilon=check_epsilon(epsilon),
-        delta=check_delta(delta),
-        settings=PrivUnitSettings(local_epsilon=1.0),
-        n_kernels=n_kernels,
-    )
-    return _calibrated(draft, mechanism, per_round, training)
-
-
-def _check_delta_of(delta: float, n_clients: int) -> None:
-    """Of all clients, not of `n_min`: that is how many reports a batch may really hold."""
-    if check_delta(delta) >= 1.0 / n_clients:
-        raise TacitError(
-            f"delta = {delta:g} is not below 1/{n_clients}, one over the number of clients: it "
-            "would allow publishing one client's data outright; choose a smaller delta."
-        )
-
-
-def _calibrated(
-    draft: FleetPlan, mechanism: str, n_most: int, training: Training | None
-) -> FleetPlan:
-    from tacit.fleet.reports import distributed, privunit
-
-    if mechanism == "privunit":
-        plan = replace(draft, settings=privunit.calibrate(draft))
-        noise = privunit.noise_norm(plan)
-    elif mechanism == "distributed":
-        plan = replace(draft, settings=distributed.calibrate(draft, n_most=n_most))
-        noise = distributed.noise_norm(plan)
-    else:
-        raise TacitError(f"unknown mechanism {mechanism!r}; use privunit or distributed.")
-    return plan.with_training(training or default_training(noise, n_rounds=plan.n_rounds))
-
-
-_LONG_RUN = 16  # rounds from which on the step is the fitted one
-
-
-def default_training(noise_norm: float, *, n_rounds: int) -> Training:
-    """Public defaults: the noisier a round's mean, the shorter the server's step.
-
-    `noise_norm` is the expected L2 norm of the noise on the mean of unit updates, a public
-    number. The rule was fitted on WISDM and HHAR, which are public, for 80 rounds and more. Unit
-    directions do not shrink near the optimum, so a run of few rounds takes shorter steps, or it
-    would end in the middle of a swing.
-    """
-    rate = min(60.0, 10.0 * max(noise_norm, 1e-3) ** -1.5)
-    return Training(server_rate=rate * min(1.0, n_rounds / _LONG_RUN))
-
-
-def default_rounds(*, mechanism: str, n_clients: int) -> int:
-    """Public default for full participation: shuffled reports of few clients want many rounds.
-
-    The less a report spends, the more a shuffle amplifies, and with few clients that outweighs
-    everything else. Chosen on WISDM and HHAR.
-    """
-    return 320 if mechanism == "privunit" and n_clients < 500 else 80

@@ -21,7 +21,7 @@ from tacit.fleet.deployment.analyser_state import write_inbox
 from tacit.fleet.deployment.books import Books
 from tacit.fleet.deployment.seal import Opener, Sealer, new_key
 from tacit.fleet.deployment.shuffler import Batch, Refused
-from tacit.fleet.reports.cost import composed_epsilon, fleet_guarantee
+from tacit.fleet.reports.privunit import composed_epsilon, shuffled_guarantee
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Entry, Ledger
 
@@ -48,11 +48,11 @@ class MeanOfPairs:
         return bytes((np.frombuffer(model) + pairs.mean(axis=0)).tobytes())
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        return fleet_guarantee(received, local_epsilon=1.0, delta=DELTA)
+        return shuffled_guarantee(received, local_epsilon=1.0, delta=DELTA) if received else None
 
 
 def model_of(analyser: Analyser) -> list[float]:
-    return np.frombuffer(analyser.checkpoint.model).tolist()
+    return np.frombuffer(analyser.state.model).tolist()
 
 
 def make(folder: Path, **changes: Any) -> Analyser:
@@ -106,7 +106,7 @@ def test_a_round_moves_the_model_and_is_debited(tmp_path: Path) -> None:
     analyser = make(tmp_path)
     analyser.receive(good())
     assert model_of(analyser) == [0.5, -0.5]
-    assert analyser.checkpoint.next_round == 2
+    assert analyser.state.next_round == 2
     status = analyser.status()
     assert status["spent"]["epsilon"] == 1.0
     assert status["history"][0]["n"] == 3
@@ -135,8 +135,7 @@ def test_few_nodes_get_no_amplification_and_are_told_so(tmp_path: Path) -> None:
 
 
 def test_many_nodes_are_amplified() -> None:
-    guarantee = fleet_guarantee([1000, 900], local_epsilon=1.0, delta=DELTA)
-    assert guarantee is not None
+    guarantee = shuffled_guarantee([1000, 900], local_epsilon=1.0, delta=DELTA)
     assert guarantee.model == "shuffle"
     assert guarantee.epsilon < 0.6
     assert guarantee.delta == DELTA
@@ -174,7 +173,7 @@ def test_what_counts_is_what_was_really_received(tmp_path: Path) -> None:
     ]
     analyser = make(tmp_path)
     analyser.receive(batch(once, sealed((0.0, 0.0)), *bad))
-    record = analyser.checkpoint.history[0]
+    record = analyser.state.history[0]
     assert (record.n, record.left_out, record.released) == (2, 7, True)
     assert model_of(analyser) == [0.5, 0.5]
 
@@ -182,10 +181,10 @@ def test_what_counts_is_what_was_really_received(tmp_path: Path) -> None:
 def test_too_few_good_reports_are_paid_for_but_not_released(tmp_path: Path) -> None:
     analyser = make(tmp_path, n_min=3)
     analyser.receive(batch(sealed((1.0, 1.0)), sealed((1.0, 1.0)), os.urandom(64)))
-    record = analyser.checkpoint.history[0]
+    record = analyser.state.history[0]
     assert (record.n, record.released) == (2, False)
     assert model_of(analyser) == [0.0, 0.0]
-    assert analyser.checkpoint.next_round == 2, "the same reports are not asked for again"
+    assert analyser.state.next_round == 2, "the same reports are not asked for again"
     assert debits(analyser) == [1.0]
 
 
@@ -224,7 +223,7 @@ def test_an_opened_batch_that_overspends_is_in_the_ledger_all_the_same(tmp_path:
     analyser.receive(good(200))
     sealed_ones = [sealed((0.5, -0.5), 2) for _ in range(195)]
     analyser.receive(batch(*sealed_ones, *(os.urandom(64) for _ in range(5)), round_number=2))
-    record = analyser.checkpoint.history[1]
+    record = analyser.state.history[1]
     assert (record.n, record.released) == (195, False)
     assert model_of(analyser) == [0.5, -0.5]
     for _ in range(2):  # and a restart reads the same
@@ -280,7 +279,7 @@ def test_too_few_valid_reports_within_the_budget_go_on(tmp_path: Path) -> None:
     assert analyser.status()["spent"]["epsilon"] >= amplified(195)
     assert len(debits(analyser)) == 2
     analyser.receive(good(200, 2))
-    assert analyser.checkpoint.history[1].released
+    assert analyser.state.history[1].released
     assert analyser.status()["spent"]["epsilon"] >= amplified(195, 200)
 
 
@@ -306,7 +305,7 @@ def test_an_opened_batch_that_fails_counts_with_what_was_paid_for_it(tmp_path: P
     analyser = make(tmp_path, rule=Faulty())
     analyser.receive(good())
     assert debits(analyser) == [1.0]
-    assert [record.n for record in analyser.checkpoint.history] == [2]
+    assert [record.n for record in analyser.state.history] == [2]
     guarantee = analyser.guarantee()
     assert guarantee is not None
     assert guarantee.epsilon <= analyser.status()["spent"]["epsilon"]
@@ -393,7 +392,7 @@ def test_a_crash_neither_spends_twice_nor_forgets(
     restarted.receive(delivered)  # the shuffler holds the batch until it is acknowledged
     assert debits(restarted) == [1.0]
     assert model_of(restarted) == [0.5, -0.5]
-    assert restarted.checkpoint.next_round == 2
+    assert restarted.state.next_round == 2
     assert verified(restarted)
     restarted.receive(good(round_number=2))
     assert debits(restarted) == [1.0, 1.0]
@@ -408,7 +407,7 @@ def test_a_crash_after_the_checkpoint_leaves_an_inbox_that_is_ignored(tmp_path: 
     analyser.close()
     restarted = make(tmp_path)
     assert debits(restarted) == [1.0]
-    assert restarted.checkpoint.next_round == 2
+    assert restarted.state.next_round == 2
     assert not (tmp_path / "inbox.npz").exists()
 
 
@@ -468,14 +467,16 @@ def test_an_error_stops_the_run_with_a_reason_and_wedges_nothing(
 def test_more_reports_than_one_over_delta_are_accounted_all_the_same(tmp_path: Path) -> None:
     class Coarse(MeanOfPairs):
         def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-            return fleet_guarantee(received, local_epsilon=1.0, delta=1e-2)
+            if not received:
+                return None
+            return shuffled_guarantee(received, local_epsilon=1.0, delta=1e-2)
 
     analyser = make(tmp_path, n_min=90, delta=1e-2, rule=Coarse())
     analyser.receive(good(110))
     guarantee = analyser.guarantee()
     assert guarantee is not None
     assert guarantee.model == "shuffle"
-    assert analyser.checkpoint.history[0].released
+    assert analyser.state.history[0].released
 
 
 def test_a_batch_on_disk_that_cannot_be_read_stops_the_run(tmp_path: Path) -> None:
@@ -546,7 +547,7 @@ def test_a_batch_is_taken_before_it_is_opened_and_no_other_meanwhile(tmp_path: P
     assert caught.value.code == "busy"
     slow.go.set()
     wait_for(lambda: not analyser.processing)
-    assert analyser.checkpoint.next_round == 2
+    assert analyser.state.next_round == 2
     assert analyser.last_batch == first.batch_id
     analyser.take(first)
     assert not analyser.processing
@@ -564,12 +565,12 @@ def test_closing_leaves_the_batch_for_the_next_start(tmp_path: Path) -> None:
     wait_for(analyser._closing.is_set)
     slow.go.set()
     closing.join(20)
-    assert analyser.checkpoint.stopped is None
-    assert analyser.checkpoint.next_round == 1
+    assert analyser.state.stopped is None
+    assert analyser.state.next_round == 1
     restarted = make(tmp_path)
     assert restarted.processing
     restarted.work()
-    assert restarted.checkpoint.history[0].n == 50
+    assert restarted.state.history[0].n == 50
 
 
 def test_asking_for_the_status_costs_no_accounting(tmp_path: Path) -> None:
@@ -617,9 +618,9 @@ def test_a_large_batch_after_small_ones_costs_a_first_delta_and_is_released(tmp_
     analyser = make(tmp_path)
     for number, count in ((1, 2), (2, 2), (3, 1500)):
         analyser.receive(good(count, round_number=number))
-    history = [(record.n, record.released) for record in analyser.checkpoint.history]
+    history = [(record.n, record.released) for record in analyser.state.history]
     assert history == [(2, True), (2, True), (1500, True)]
-    assert analyser.checkpoint.stopped is None
+    assert analyser.state.stopped is None
     found = analyser.guarantee()
     assert found is not None
     spent = analyser.status()["spent"]

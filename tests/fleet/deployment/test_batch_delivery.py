@@ -1,4 +1,4 @@
-"""The shuffler's courier against analysers that lie, die, refuse or do not answer."""
+"""Delivering batches to analysers that lie, die, refuse or do not answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 
 from fleet_localhost import free_ports
 from tacit.fleet.deployment import batch_delivery as carrying
-from tacit.fleet.deployment.batch_delivery import Courier
+from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.shuffler import Refused, Shuffler
 from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 
@@ -79,8 +79,10 @@ async def listening(analyser: Scripted) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def courier(url: str, shuffler: Shuffler) -> AsyncIterator[None]:
-    task = asyncio.create_task(Courier(url=url, tls=ssl.create_default_context()).run(shuffler))
+async def delivery(url: str, shuffler: Shuffler) -> AsyncIterator[None]:
+    task = asyncio.create_task(
+        BatchDelivery(url=url, tls=ssl.create_default_context()).run(shuffler)
+    )
     try:
         yield
     finally:
@@ -123,7 +125,7 @@ def test_an_analyser_that_reopens_a_round_gets_no_second_batch(tmp_path: Path) -
         async with listening(liar) as url:
             for _ in range(2):  # also after a restart of the shuffler
                 shuffler = make(tmp_path)
-                async with courier(url, shuffler):
+                async with delivery(url, shuffler):
                     if not liar.posts:
                         await until(lambda: shuffler.round_number == 1)  # noqa: B023
                         send(shuffler, *NODES)
@@ -144,7 +146,7 @@ def test_an_unanswered_batch_is_sent_again_byte_for_byte(tmp_path: Path) -> None
         analyser.answer = lambda: Response(status_code=500 if len(analyser.posts) < 3 else 200)
         async with listening(analyser) as url:
             shuffler = make(tmp_path)
-            async with courier(url, shuffler):
+            async with delivery(url, shuffler):
                 await until(lambda: shuffler.round_number == 1)
                 send(shuffler, *NODES)
                 await until(lambda: len(analyser.posts) > 3)
@@ -163,14 +165,14 @@ def test_a_shuffler_that_dies_before_the_answer_sends_the_same_batch(tmp_path: P
         analyser.answer = lambda: Response(status_code=503)
         async with listening(analyser) as url:
             first = make(tmp_path)
-            async with courier(url, first):
+            async with delivery(url, first):
                 await until(lambda: first.round_number == 1)
                 send(first, *NODES)
                 await until(lambda: bool(analyser.posts))
             # Dead. The analyser says that the round is open, and only three nodes would be asked.
             analyser.answer = lambda: JSONResponse(analyser.says)
             second = make(tmp_path)
-            async with courier(url, second):
+            async with delivery(url, second):
                 await until(lambda: second.waiting() is None)
                 assert second.round_number is None
                 analyser.says = {"round": 2, "finished": False}
@@ -187,7 +189,7 @@ def test_a_batch_that_is_refused_for_good_ends_its_round(tmp_path: Path) -> None
         analyser.answer = lambda: JSONResponse(refusal, status_code=409)
         async with listening(analyser) as url:
             shuffler = make(tmp_path)
-            async with courier(url, shuffler):
+            async with delivery(url, shuffler):
                 await until(lambda: shuffler.round_number == 1)
                 send(shuffler, *NODES)
                 await until(lambda: bool(analyser.posts) and shuffler.waiting() is None)
@@ -206,14 +208,14 @@ def test_a_round_of_which_nothing_left_may_be_asked_again(tmp_path: Path) -> Non
         analyser = Scripted()
         async with listening(analyser) as url:
             shuffler = make(tmp_path)
-            async with courier(url, shuffler):
+            async with delivery(url, shuffler):
                 await until(lambda: shuffler.round_number == 1)
                 send(shuffler, NODES[0])
                 await until(lambda: shuffler.dropped == 1)
                 assert not analyser.posts
                 send(shuffler, NODES[0])
             again = make(tmp_path)  # dies with a report in memory
-            async with courier(url, again):
+            async with delivery(url, again):
                 await until(lambda: again.round_number == 1)
                 send(again, *NODES)
                 await until(lambda: bool(analyser.posts))
@@ -237,7 +239,7 @@ def test_an_answer_that_makes_no_sense_is_asked_for_again(tmp_path: Path, nonsen
         analyser.says = nonsense
         async with listening(analyser) as url:
             shuffler = make(tmp_path)
-            async with courier(url, shuffler):
+            async with delivery(url, shuffler):
                 await until(lambda: analyser.asked > 3)
                 assert shuffler.round_number is None
                 analyser.says = {"round": 1, "finished": False}
@@ -264,7 +266,7 @@ def test_a_batch_that_the_analyser_has_is_not_sent_again(tmp_path: Path) -> None
         analyser.answer = lost
         async with listening(analyser) as url:
             shuffler = make(tmp_path)
-            async with courier(url, shuffler):
+            async with delivery(url, shuffler):
                 await until(lambda: shuffler.round_number == 1)
                 send(shuffler, *NODES)
                 await until(lambda: bool(analyser.posts) and shuffler.waiting() is None)

@@ -17,10 +17,11 @@ import pytest
 
 from fleet_localhost import DATA, LocalFleet, kill_group, last_json, local_fleet, wait_until
 from tacit.data import load_dataset
-from tacit.fleet.deployment.keys import node_identity, write_secret
+from tacit.fleet.deployment.analyser_state import read_fleet_model
+from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.run import flower_environment
 from tacit.fleet.learning.learner import Learner
-from tacit.fleet.model import model_of_analyser
+from tacit.system.files import write_secret
 
 NODES = ("node-1", "node-2", "node-3")
 
@@ -130,6 +131,6 @@ def test_a_fleet_learns_through_crashes_and_spends_what_left(tmp_path: Path) -> 
         assert fleet.accuracy() > 0.85
 
         # The analyser's folder classifies without any service.
-        data, used = load_dataset(DATA), model_of_analyser(fleet.folder)
+        data, used = load_dataset(DATA), read_fleet_model(fleet.folder)
         assert np.mean(used.labels(data.X_test) == data.y_test) == fleet.accuracy()
         assert used.guarantee.to_dict() == final["guarantee"]

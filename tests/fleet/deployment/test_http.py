@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from fleet_localhost import LocalFleet, local_fleet, wait_until
 from tacit.errors import TacitError
 from tacit.fleet.deployment import run
-from tacit.fleet.deployment.keys import self_signed, trust_only
+from tacit.fleet.deployment.http import analyser_servers
 from tacit.fleet.deployment.node import (
     Acknowledgement,
     Outbox,
@@ -22,13 +24,14 @@ from tacit.fleet.deployment.node import (
 )
 from tacit.fleet.deployment.tokens import make_token
 from tacit.fleet.learning.learner import Learner
+from tacit.system.certificates import self_signed, trust_only
 
 NODES = ("node-1", "node-2", "node-3")
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[LocalFleet]:
-    with local_fleet(tmp_path / "fleet", round_seconds=8.0) as fleet:
+    with local_fleet(tmp_path / "fleet", round_seconds=4.0) as fleet:
         fleet.start("analyser", "shuffler")
         yield fleet
 
@@ -169,17 +172,50 @@ def test_strangers_and_wrong_bodies_are_refused(fleet: LocalFleet, tmp_path: Pat
     trusting = trust_only(fleet.server.analyser_certificate)
     with pytest.raises(httpx.TransportError):
         httpx.get(url, verify=trusting, trust_env=False)
-    self_signed("an impostor").write(tmp_path, "impostor")
+    self_signed("an impostor").write(
+        certificate=tmp_path / "impostor.crt", key=tmp_path / "impostor.key"
+    )
     trusting.load_cert_chain(tmp_path / "impostor.crt", tmp_path / "impostor.key")
     with pytest.raises(httpx.TransportError):
         httpx.get(url, verify=trusting, trust_env=False)
-    pinned = trust_only(fleet.server.analyser_certificate)
+    known = trust_only(fleet.server.analyser_certificate)
     shuffler = fleet.folder / "shuffler"
-    pinned.load_cert_chain(shuffler / "client.crt", shuffler / "client.key")
-    assert httpx.get(url, verify=pinned, trust_env=False).json()["round"] == 1
+    known.load_cert_chain(shuffler / "client.crt", shuffler / "client.key")
+    assert httpx.get(url, verify=known, trust_env=False).json()["round"] == 1
     # The public port shows the model and takes no batches.
     public = f"{fleet.server.analyser_url}/v1/batches/{run}/1?batch_id=x&n_nodes=3"
-    assert httpx.post(public, content=b"x", verify=pinned, trust_env=False).status_code == 404
+    assert httpx.post(public, content=b"x", verify=known, trust_env=False).status_code == 404
+    # No service speaks anything older than TLS 1.3.
+    for service, port in (
+        (fleet.server.shuffler_certificate, int(fleet.server.shuffler_url.rpartition(":")[2])),
+        (fleet.server.analyser_certificate, fleet.analyser.ingest_port),
+        (fleet.server.analyser_certificate, fleet.analyser.public_port),
+    ):
+        assert handshake(service, port, ssl.TLSVersion.TLSv1_3)
+        assert not handshake(service, port, ssl.TLSVersion.TLSv1_2)
+
+
+def handshake(certificate: Path, port: int, version: ssl.TLSVersion) -> bool:
+    tls = trust_only(certificate)
+    tls.minimum_version = tls.maximum_version = version
+    with socket.create_connection(("127.0.0.1", port), 10) as plain:
+        try:
+            tls.wrap_socket(plain, server_hostname="127.0.0.1").close()
+        except ssl.SSLError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("damage", ["missing", "of another certificate"])
+def test_a_service_without_its_key_says_so(tmp_path: Path, damage: str) -> None:
+    fleet = LocalFleet(tmp_path / "fleet", n_kernels=4)
+    key = fleet.analyser.private_key
+    if damage == "missing":
+        key.unlink()
+    else:
+        key.write_bytes(fleet.server.private_key.read_bytes())
+    with pytest.raises(TacitError, match="cannot use the certificate"):
+        analyser_servers(fleet.analyser, None, max_bytes=1)  # type: ignore[arg-type]
 
 
 def test_a_folder_serves_one_shuffler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tacit.fleet.deployment import http
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.http import analyser_ingest_app
 from tacit.fleet.deployment.seal import Sealer, new_key
-from tacit.fleet.reports.cost import fleet_guarantee
+from tacit.fleet.reports.privunit import shuffled_guarantee
 
 RUN = "run1"
 PRIVATE, PUBLIC = new_key()
@@ -43,7 +43,7 @@ class Slow:
         return b"next"
 
     def spent(self, received: Any) -> Any:
-        return fleet_guarantee(received, local_epsilon=1.0, delta=1e-6)
+        return shuffled_guarantee(received, local_epsilon=1.0, delta=1e-6) if received else None
 
 
 def analyser_in(folder: Path, rule: Slow) -> Analyser:

@@ -20,15 +20,16 @@ from cryptography import x509
 
 from fleet_localhost import LocalFleet
 from tacit.errors import TacitError
-from tacit.fleet.deployment.batch_delivery import Courier
+from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.config import ShufflerConfig, read_config
 from tacit.fleet.deployment.flower.app import AnalyserClient
 from tacit.fleet.deployment.http import shuffler_servers
-from tacit.fleet.deployment.keys import Pair, self_signed, trust_only, write_secret_once
 from tacit.fleet.deployment.node import Outbox, ShufflerClient, take_part
 from tacit.fleet.deployment.run import analyser_status, shuffler_status
 from tacit.fleet.deployment.setup import Hosts
 from tacit.fleet.learning.learner import Learner
+from tacit.system.certificates import Pair, self_signed, trust_only
+from tacit.system.files import write_once
 
 SERVICES = ("shuffler", "analyser", "server")
 
@@ -145,7 +146,7 @@ def test_no_service_passes_for_another(
             assert any("SSLCert" in r or "ConnectError" in r for r in reasons), reasons
 
 
-def test_the_shufflers_courier_trusts_the_analyser_alone(
+def test_delivery_trusts_the_analyser_alone(
     fleet: LocalFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted: list[Path] = []
@@ -158,7 +159,7 @@ def test_the_shufflers_courier_trusts_the_analyser_alone(
     assert [path.read_bytes() for path in trusted] == [fleet.analyser.certificate.read_bytes()]
 
 
-def test_the_courier_takes_no_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delivery_takes_no_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy in the environment would see who talks to whom, and when."""
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.getsockname()[1]}")
@@ -166,10 +167,10 @@ def test_the_courier_takes_no_way_round(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.delenv("no_proxy", raising=False)
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             url = f"https://127.0.0.1:{nobody.getsockname()[1]}"
-        courier = Courier(url=url, tls=ssl.create_default_context())
+        delivery = BatchDelivery(url=url, tls=ssl.create_default_context())
         shuffler: Any = SimpleNamespace(waiting=lambda: None)  # it gets no further than to ask
         with pytest.raises(TimeoutError):
-            asyncio.run(asyncio.wait_for(courier.run(shuffler), 0.5))
+            asyncio.run(asyncio.wait_for(delivery.run(shuffler), 0.5))
         proxy.settimeout(0.2)
         with pytest.raises(TimeoutError):
             proxy.accept()
@@ -220,8 +221,8 @@ def test_a_file_is_written_once_also_where_there_are_no_hard_links(
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     path = tmp_path / "report"
-    write_secret_once(path, b"first")
+    write_once(path, b"first", mode=0o600)
     with pytest.raises(FileExistsError):
-        write_secret_once(path, b"second")
+        write_once(path, b"second", mode=0o600)
     assert path.read_bytes() == b"first"
     assert [found.name for found in tmp_path.iterdir()] == ["report"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,9 +17,6 @@ import pytest
 from fleet_localhost import LocalFleet
 from tacit.errors import LedgerError, TacitError
 from tacit.fleet.deployment import node as node_module
-from tacit.fleet.deployment.flower.allowed_commands import own_bundle
-from tacit.fleet.deployment.flower.bundle import APP_FILES, check_bundle
-from tacit.fleet.deployment.keys import write_secret
 from tacit.fleet.deployment.node import (
     NO_REPORT,
     Acknowledgement,
@@ -31,9 +26,7 @@ from tacit.fleet.deployment.node import (
     take_part,
 )
 from tacit.fleet.learning.learner import Learner
-
-# Flower's own build still asks for a pattern class by its old name.
-pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+from tacit.system.files import write_secret
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +83,7 @@ def test_a_power_cut_costs_at_most_one_debit(
     cost = Learner(fleet.fleet.plan).node_cost(1).epsilon
     with monkeypatch.context() as patch:
         if step == "writing":
-            patch.setattr(node_module, "write_secret_once", cut)
+            patch.setattr(node_module, "write_once", cut)
         elif step == "debiting":
             patch.setattr(Outbox, "_debit", cut)
         if step == "sending":
@@ -132,7 +125,6 @@ def test_two_tasks_for_one_round_make_one_report(fleet: LocalFleet, tmp_path: Pa
 HOLD = """\
 import sys, time
 from pathlib import Path
-from tacit.fleet.deployment.keys import write_secret
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.deployment.node import Outbox, load_series
 from tacit.fleet.deployment.config import NodeConfig, read_config, read_run
@@ -200,7 +192,7 @@ def test_a_question_for_another_run_or_round_spends_nothing(fleet: LocalFleet) -
     # No shuffler is running: the node finds out before it spends.
     answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
     assert not answer.accepted
-    assert answer.reason == "no shuffler: ConnectError"
+    assert answer.reason == "the shuffler does not answer: ConnectError"
     assert not (config.state / "ledger.db").exists()
 
 
@@ -215,15 +207,6 @@ def test_an_error_in_the_data_is_told_to_nobody_else(
         np.savez(series, X=X, y=np.array([label]))
         answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
         assert answer == Acknowledgement(accepted=False, reason=NO_REPORT)
-
-
-@pytest.mark.parametrize("content", [b"", b"x" * 10, b"nan"])
-def test_a_model_that_is_none_is_refused(fleet: LocalFleet, content: bytes) -> None:
-    learner = Learner(fleet.fleet.plan)
-    if content == b"nan":
-        content = np.full(len(learner.initial()) // 8, np.nan).tobytes()
-    with pytest.raises(TacitError):
-        learner.report(content, *load_series(fleet.node("node-1").data))
 
 
 @pytest.mark.parametrize(
@@ -246,45 +229,6 @@ def test_bad_series_are_refused_in_one_sentence(
     path.write_bytes(b"no archive")
     with pytest.raises(TacitError, match="npz file with X and y"):
         load_series(path)
-
-
-# What the server sends is not what a node runs, unless it is what the node has.
-
-
-def bundle_with(changes: dict[str, bytes | None]) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(own_bundle())) as archive:
-        files: dict[str, bytes | None] = {n: archive.read(n) for n in archive.namelist()}
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in (files | changes).items():
-            if content is not None:
-                archive.writestr(name, content)
-    return out.getvalue()
-
-
-def test_its_own_application_passes_however_it_is_packed() -> None:
-    check_bundle(own_bundle(), own_bundle())
-    check_bundle(bundle_with({}), own_bundle())
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"tacit_fleet_app/client.py": b"import os\n"},
-        {"tacit_fleet_app/client.py": None},
-        {"tacit_fleet_app/extra.py": b""},
-        {"tacit/__init__.py": b""},
-        {"pyproject.toml": APP_FILES["pyproject.toml"].replace("client:app", "evil:app").encode()},
-    ],
-)
-def test_any_other_application_is_refused(changes: dict[str, bytes | None]) -> None:
-    with pytest.raises(TacitError, match="nothing of it was run"):
-        check_bundle(bundle_with(changes), own_bundle())
-
-
-def test_rubbish_is_refused() -> None:
-    with pytest.raises(TacitError, match="no archive"):
-        check_bundle(b"rubbish", own_bundle())
 
 
 def test_a_node_loads_nothing_heavy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,10 @@ import pytest
 from tacit.data import load_dataset, split_clients
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.seal import Sealer, new_key, sealed_size
-from tacit.fleet.deployment.setup import Wishes, new_run
 from tacit.fleet.deployment.shuffler import Shuffler
 from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 from tacit.fleet.learning.learner import Learner, model_from_bytes, model_to_bytes
-from tacit.fleet.plan import make_plan
+from tacit.fleet.reports.calibration import make_plan
 
 RUN = "run1"
 N_NODES = 22
@@ -67,7 +67,7 @@ def run_fleet(
         for i, name in enumerate(names[drop:]):
             mine = owner == i
             messages = learner.report(
-                analyser.checkpoint.model, data.X_train[mine], data.y_train[mine].astype(str)
+                analyser.state.model, data.X_train[mine], data.y_train[mine].astype(str)
             )
             body = b"".join(sealer.seal(m, round_number=round_number) for m in messages)
             body = os.urandom(len(body)) if i < bad else body
@@ -82,13 +82,21 @@ def run_fleet(
         assert batch is not None
         analyser.receive(batch)
         shuffler.acknowledge()
-    labels = learner.predict(analyser.checkpoint.model, data.X_test)
+    labels = learner.predict(analyser.state.model, data.X_test)
     return analyser, learner, float(np.mean(labels == data.y_test.astype(str)))
 
 
-@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
-def test_a_fleet_learns_within_its_budget(tmp_path: Path, mechanism: str) -> None:
-    analyser, learner, accuracy = run_fleet(tmp_path, mechanism, rounds=2)
+@pytest.fixture(scope="module", params=["privunit", "distributed"])
+def two_rounds(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Analyser, Learner, float]]:
+    done = run_fleet(tmp_path_factory.mktemp("fleet"), request.param, rounds=2)
+    yield done
+    done[0].close()
+
+
+def test_a_fleet_learns_within_its_budget(two_rounds: tuple[Analyser, Learner, float]) -> None:
+    analyser, learner, accuracy = two_rounds
     assert accuracy > 0.8
     status = analyser.status()
     assert status["finished"]
@@ -100,8 +108,8 @@ def test_a_fleet_learns_within_its_budget(tmp_path: Path, mechanism: str) -> Non
     paid = learner.spent([N_NODES, 20])  # the last round for n_min, before it was opened
     assert paid is not None
     assert status["spent"]["epsilon"] == pytest.approx(paid.epsilon, abs=1e-9)
-    assert guarantee.model == ("distributed" if mechanism == "distributed" else "local")
-    analyser.close()
+    few = "local" if learner.plan.mechanism == "privunit" else "distributed"
+    assert guarantee.model == few
 
 
 def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
@@ -118,13 +126,13 @@ def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
     assert status["spent"]["epsilon"] == pytest.approx(own.epsilon)
     assert "held 17 valid reports" in status["stopped"]
     assert "no secure sum is proven" in status["guarantee"]["assumptions"][0]
-    assert analyser.checkpoint.model == learner.initial()
+    assert analyser.state.model == learner.initial()
     analyser.close()
 
 
 def test_fewer_reports_cost_more_and_are_counted_as_they_came(tmp_path: Path) -> None:
     analyser, learner, _ = run_fleet(tmp_path, "distributed", rounds=1, drop=2)
-    assert [record.n for record in analyser.checkpoint.history] == [20]
+    assert [record.n for record in analyser.state.history] == [20]
     of_all, of_twenty = learner.spent([N_NODES]), learner.spent([20])
     assert of_all is not None
     assert of_twenty is not None
@@ -134,50 +142,9 @@ def test_fewer_reports_cost_more_and_are_counted_as_they_came(tmp_path: Path) ->
     analyser.close()
 
 
-def test_a_model_survives_the_wire(tmp_path: Path) -> None:
-    analyser, learner, _ = run_fleet(tmp_path, "privunit", rounds=2)
-    content = analyser.checkpoint.model
+def test_a_model_survives_the_wire(two_rounds: tuple[Analyser, Learner, float]) -> None:
+    analyser, learner, _ = two_rounds
+    content = analyser.state.model
     head = model_from_bytes(content, learner.plan)
     assert model_to_bytes(head) == content
     assert head.round_number == 2
-    analyser.close()
-
-
-@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
-def test_a_node_pays_over_all_rounds_what_the_plan_says(mechanism: str) -> None:
-    plan = make_plan(
-        classes=("a", "b"),
-        n_channels=1,
-        length=24,
-        mechanism=mechanism,
-        n_clients=30,
-        epsilon=8.0,
-        n_rounds=3,
-        n_kernels=8,
-    )
-    learner = Learner(plan)
-    costs = [learner.node_cost(i) for i in (1, 2, 3)]
-    if mechanism == "privunit":
-        assert len({cost.epsilon for cost in costs}) == 1
-        assert costs[0].model == "local"
-        assert costs[0].delta == 0.0
-    else:
-        assert sum(cost.epsilon for cost in costs) <= 8.0 + 1e-9
-        assert sum(cost.delta for cost in costs) == pytest.approx(plan.delta)
-        assert costs[0].epsilon > costs[1].epsilon > costs[2].epsilon > 0
-
-
-@pytest.mark.parametrize("n_min", [2, 20, 200])
-@pytest.mark.parametrize("rounds", [1, 7])
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
-def test_a_plan_can_afford_all_of_its_rounds(n_min: int, rounds: int, epsilon: float) -> None:
-    wishes = Wishes(
-        n_nodes=n_min, rounds=rounds, epsilon=epsilon, delta=1e-5, n_min=n_min, n_kernels=8
-    )
-    fleet = new_run(load_dataset("ItalyPowerDemand"), wishes, public_key=bytes(32))
-    learner = Learner(fleet.plan)
-    for done in range(1, rounds + 1):
-        guarantee = learner.spent([n_min] * done)
-        assert guarantee is not None
-        assert guarantee.epsilon <= epsilon
-    assert guarantee.epsilon > 0.98 * epsilon, "and leaves little unused"

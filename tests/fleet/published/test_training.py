@@ -9,8 +9,7 @@ from scipy import stats
 from contract import toy_problem
 from seeded import SeededNoise
 from tacit.errors import TacitError
-from tacit.fleet.published.training import perturbation, training
-from tacit.fleet.simulation.linking import link_reports, reidentification_rate
+from tacit.fleet.published import perturbation, training
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE
 
@@ -123,19 +122,6 @@ def test_reports_are_linked_although_they_were_shuffled() -> None:
     assert run.reidentification is not None
     assert run.reidentification > 0.8  # chance is 0.25
     assert "LDP" in run.guarantee.reason
-
-
-def test_linking_finds_the_permutation_and_pure_noise_hides_it() -> None:
-    rng = np.random.default_rng(0)
-    references = rng.standard_normal((40, 200))
-    senders = rng.permutation(40)
-    noisy = references[senders] + 0.3 * rng.standard_normal((40, 200))
-    assert reidentification_rate(noisy, references, senders) == 1.0
-    np.testing.assert_array_equal(link_reports(noisy, references), senders)
-    # By chance one report is right on average; 12 or more has probability below 1e-8.
-    assert reidentification_rate(rng.standard_normal((40, 200)), references, senders) < 0.3
-    with pytest.raises(TacitError, match="references"):
-        link_reports(noisy, references[:3])
 
 
 def test_table_two_and_refusals() -> None:

@@ -13,8 +13,10 @@ from scipy import stats
 from seeded import SeededNoise
 from tacit.accounting import compose_discrete, compose_gaussian
 from tacit.errors import TacitError
-from tacit.fleet.plan import FleetPlan, make_plan
+from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import distributed, shares
+from tacit.fleet.reports.calibration import make_plan
+from tacit.fleet.reports.distributed import DistributedReport
 from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE
 
@@ -34,16 +36,20 @@ def plan(n_rounds: int = 4) -> FleetPlan:
     )
 
 
+def report() -> DistributedReport:
+    return DistributedReport(plan())
+
+
 def directions(n: int, seed: int = 0) -> np.ndarray:
     rows = np.random.default_rng(seed).standard_normal((n, plan().dimension))
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def test_the_integer_norm_never_passes_the_bound() -> None:
-    units = distributed.settings_of(plan()).clip_units
+    units = report().settings.clip_units
     one_axis = np.eye(plan().dimension)[:5] * 7.0  # far too long: must be clipped
     rows = np.concatenate([directions(500), one_axis, np.zeros((1, plan().dimension))])
-    whole = distributed.quantise(rows, plan(), source=SYSTEM_NOISE)
+    whole = report().quantise(rows, source=SYSTEM_NOISE)
     assert np.einsum("ij,ij->i", whole, whole).max() <= units**2
     assert np.linalg.norm(whole[:500], axis=1).min() > 0.9 * units
 
@@ -52,20 +58,21 @@ def test_rounding_is_unbiased() -> None:
     # A mean of 4000 roundings has standard error at most 0.5/sqrt(4000); 7 of them over 90
     # coordinates is passed with probability below 1e-9.
     row = directions(1)
-    many = distributed.quantise(np.repeat(row, 4000, axis=0), plan(), source=SYSTEM_NOISE)
-    error = many.mean(axis=0) - row[0] * distributed.direction_scale(plan())
+    many = report().quantise(np.repeat(row, 4000, axis=0), source=SYSTEM_NOISE)
+    error = many.mean(axis=0) - row[0] * report().direction_scale
     assert np.abs(error).max() < 7 * 0.5 / math.sqrt(4000)
 
 
 def test_the_share_path_equals_the_plain_sum_modulo_the_ring() -> None:
     source = SeededNoise(3)
-    reports = distributed.randomize(directions(N), plan(), source=source)
-    modulus = 2 ** distributed.settings_of(plan()).modulus_bits
+    reports = report().randomize(directions(N), source=source)
+    settings = report().settings
+    modulus = 2 ** report().settings.modulus_bits
     assert reports.min() >= 0
     assert reports.max() < modulus
-    rows = np.concatenate([shares.split(report, plan(), source=source) for report in reports])
+    rows = np.concatenate([shares.split(sent, settings, source=source) for sent in reports])
     mixed = rows[np.random.default_rng(0).permutation(len(rows))]
-    combined = shares.combine(shares.encode(mixed), plan())
+    combined = shares.combine(shares.encode(mixed), settings, dimension=plan().dimension)
     assert combined.n == N
     np.testing.assert_array_equal(combined.total, reports.sum(axis=0) % modulus)
 
@@ -73,7 +80,7 @@ def test_the_share_path_equals_the_plain_sum_modulo_the_ring() -> None:
 def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
     """Spread and shape of both kinds of noise; false alarm 1e-6; twins notice 15 % and 50 %."""
     zero = np.zeros((N, plan().dimension))
-    one = distributed.settings_of(plan())
+    one = report().settings
     modulus = 2**one.modulus_bits
 
     def signed(total: np.ndarray) -> np.ndarray:
@@ -81,8 +88,8 @@ def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
 
     shortcut, clients = [], []
     for _ in range(60):
-        shortcut.append(signed(distributed.summed(zero, plan(), source=SYSTEM_NOISE)))
-        apart = distributed.randomize(zero, plan(), source=SYSTEM_NOISE)
+        shortcut.append(signed(report().summed(zero, source=SYSTEM_NOISE)))
+        apart = report().randomize(zero, source=SYSTEM_NOISE)
         clients.append(signed(apart.sum(axis=0) % modulus))
     a, b = np.concatenate(shortcut), np.concatenate(clients)
     spread = one.local_sigma * math.sqrt(N)
@@ -97,10 +104,10 @@ def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
 
 def test_shares_alone_are_uniform() -> None:
     """Chi-square on the top 4 bits of every share but one; false alarm 1e-6."""
-    report = np.zeros(plan().dimension, dtype=np.int64)
-    rows = shares.split(report, plan(), source=SYSTEM_NOISE)
-    settings = distributed.settings_of(plan())
-    body = rows[:, 1:].reshape(shares.n_blocks(plan()), settings.n_shares, -1)
+    zeros = np.zeros(plan().dimension, dtype=np.int64)
+    settings = report().settings
+    rows = shares.split(zeros, settings, source=SYSTEM_NOISE)
+    body = rows[:, 1:].reshape(shares.n_blocks(plan().dimension, settings), settings.n_shares, -1)
     for kept in (body[:, :-1], body[:, 1:]):  # any n_shares - 1 of them, the last included
         top = (kept >> (settings.modulus_bits - 4)).ravel()
         assert stats.chisquare(np.bincount(top, minlength=16)).pvalue > 1e-6
@@ -111,8 +118,8 @@ def test_shares_alone_are_uniform() -> None:
 
 def test_the_plan_is_the_exact_gaussian_curve_but_for_the_grid() -> None:
     """Two routes: the discrete sums here, continuous noise in the shared accountant."""
-    one = distributed.settings_of(plan())
-    spent = distributed.spent(plan(), [N] * 4)
+    one = report().settings
+    spent = report().guarantee([N] * 4)
     assert spent is not None
     multiplier = one.local_sigma * math.sqrt(N) / one.clip_units
     delta = plan().delta * (1 - 1e-3)
@@ -140,12 +147,12 @@ def test_every_plan_keeps_its_total_and_its_sums_can_be_drawn(
         n_rounds=rounds,
         n_kernels=8,
     )
-    spent = distributed.spent(wide, [n_min] * rounds)
+    spent = DistributedReport(wide).guarantee([n_min] * rounds)
     assert spent is not None
     assert spent.epsilon <= epsilon
     zeros = np.zeros((60, wide.dimension))
-    total = distributed.summed(zeros, wide, source=SYSTEM_NOISE)
-    distributed.mean_direction(total, 60, wide)
+    total = DistributedReport(wide).summed(zeros, source=SYSTEM_NOISE)
+    DistributedReport(wide).mean_direction(total, 60)
 
 
 def test_the_gap_is_charged_when_clients_add_little_noise() -> None:
@@ -158,7 +165,7 @@ def test_the_gap_is_charged_when_clients_add_little_noise() -> None:
 
 
 def test_fewer_reports_cost_more_and_more_cost_less() -> None:
-    spent = [distributed.spent(plan(), [n] * 4) for n in (12, 23, N, 48)]
+    spent = [report().guarantee([n] * 4) for n in (12, 23, N, 48)]
     epsilons = [guarantee.epsilon for guarantee in spent if guarantee is not None]
     assert epsilons == sorted(epsilons, reverse=True)
     assert len(set(epsilons)) == 4
@@ -180,7 +187,7 @@ def loose() -> FleetPlan:
 
 
 def guarantee(received: list[int]) -> DpGuarantee:
-    found = distributed.spent(loose(), received)
+    found = DistributedReport(loose()).guarantee(received)
     assert found is not None
     return found
 
@@ -193,7 +200,7 @@ def test_the_planned_number_and_more_keep_the_planned_delta(n: int) -> None:
     assert found.assumptions[0] == (
         "every counted report comes from a different client that follows the protocol"
     ), "the noise of all of them is counted, so all of them must make it"
-    mixing = distributed.mixing_delta(loose(), [n] * 10, epsilon=found.epsilon)
+    mixing = DistributedReport(loose()).mixing_delta([n] * 10, epsilon=found.epsilon)
     assert mixing <= 1e-3 * loose().delta, "what the plan has set aside"
 
 
@@ -202,22 +209,22 @@ def test_dishonest_clients_are_to_be_subtracted_and_the_guarantee_says_so() -> N
 
 
 def test_the_proven_bits_are_the_number_of_shares_solved_for_them() -> None:
-    settings = distributed.settings_of(loose())
-    bits = distributed.proven_bits(loose(), 50)
+    settings = DistributedReport(loose()).settings
+    bits = DistributedReport(loose()).proven_bits(50)
     group = settings.modulus_bits * settings.block_length
     assert bits >= settings.security_bits
     for wanted, shares_there in ((bits - 1e-6, 0), (bits + 1e-6, 1)):
         needed = distributed.shares_needed(n=50, group_bits=group, security_bits=wanted)
         assert needed == settings.n_shares + shares_there
-    assert distributed.proven_bits(loose(), 18) == -math.inf
+    assert DistributedReport(loose()).proven_bits(18) == -math.inf
 
 
 def test_fewer_reports_than_planned_cost_delta_too() -> None:
     """Two routes: the theorem solved for the security by hand, ten rounds, three blocks."""
     n = 41
     found = guarantee([n] * 10)
-    settings = distributed.settings_of(loose())
-    assert shares.n_blocks(loose()) == 3
+    settings = DistributedReport(loose()).settings
+    assert shares.n_blocks(loose().dimension, settings) == 3
     log_n = math.log2(n) - math.log2(math.e)
     bits = ((settings.n_shares - 2) * log_n - 8 * settings.modulus_bits) / 2
     mixing = 10 * 3 * 2.0**-bits * (1.0 + math.exp(found.epsilon))
@@ -232,7 +239,7 @@ def test_fewer_reports_than_planned_cost_delta_too() -> None:
 def test_where_no_sum_is_proven_only_the_own_noise_is_promised(received: list[int]) -> None:
     """Below 19 there is no theorem, and at 25 the shares of a plan for 50 mix too little."""
     found = guarantee(received)
-    settings = distributed.settings_of(loose())
+    settings = DistributedReport(loose()).settings
     alone = compose_discrete(
         [settings.local_sigma] * 10,
         clip_units=settings.clip_units,
@@ -258,17 +265,17 @@ def shares_for(n: int, bits: int, security: int) -> int:
 
 
 def test_a_sum_that_no_honest_fleet_can_reach_is_refused() -> None:
-    modulus = 2 ** distributed.settings_of(plan()).modulus_bits
+    modulus = 2 ** report().settings.modulus_bits
     total = np.zeros(plan().dimension, dtype=np.int64)
     total[0] = modulus // 2
     with pytest.raises(TacitError, match="honest"):
-        distributed.mean_direction(total, N, plan())
+        report().mean_direction(total, N)
 
 
 def test_too_few_clients_or_too_many_rounds_are_refused() -> None:
     with pytest.raises(TacitError, match="privunit"):
-        distributed.calibrate(replace(plan(), n_min=18), n_most=18)
+        DistributedReport.calibrate(replace(plan(), n_min=18), n_most=18)
     with pytest.raises(TacitError, match="fewer rounds"):
-        distributed.calibrate(
+        DistributedReport.calibrate(
             replace(plan(), n_rounds=10**6, client_rounds=10**6, epsilon=0.1), n_most=N
         )

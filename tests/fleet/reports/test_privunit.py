@@ -11,8 +11,9 @@ import pytest
 from seeded import SeededNoise
 from tacit.accounting import compose_shuffled
 from tacit.errors import TacitError
-from tacit.fleet.plan import FleetPlan, PrivUnitSettings, make_plan
-from tacit.fleet.reports import privunit
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings
+from tacit.fleet.reports.calibration import make_plan
+from tacit.fleet.reports.privunit import PrivUnitReport
 from tacit.noise import SYSTEM_NOISE
 
 N = 60
@@ -31,77 +32,64 @@ def plan(**changes: int) -> FleetPlan:
     )
 
 
+def report(**changes: int) -> PrivUnitReport:
+    return PrivUnitReport(plan(**changes))
+
+
 def test_the_whole_run_spends_the_target_and_not_more() -> None:
-    spent = privunit.spent(plan(), [N] * 6)
+    spent = report().guarantee([N] * 6)
     assert spent is not None
     assert 0.99 * plan().epsilon < spent.epsilon <= plan().epsilon
     assert (spent.model, spent.unit, spent.neighbours) == ("shuffle", "client", "replace")
-    local = privunit.settings_of(plan()).local_epsilon
-    cap = privunit.parameters(plan()).q * (1.0 + 1e-9)
+    local = report().local_epsilon
+    cap = report().parameters.q * (1.0 + 1e-9)
     assert spent.epsilon == compose_shuffled([(local, N)] * 6, delta=plan().delta, cap=cap)
 
 
 def test_shuffling_allows_more_than_plain_composition() -> None:
-    assert privunit.settings_of(plan()).local_epsilon > plan().epsilon / 6
+    assert report().local_epsilon > plan().epsilon / 6
 
 
 def test_rounds_in_turn_compose_only_where_a_client_takes_part() -> None:
     turns = plan(clients_per_round=20)
     assert turns.client_rounds == 2
     assert turns.n_min == 20
-    spent = privunit.spent(turns, [20, 20])
+    spent = PrivUnitReport(turns).guarantee([20, 20])
     assert spent is not None
     assert spent.epsilon <= turns.epsilon
 
 
 def test_a_batch_of_one_is_charged_the_local_epsilon() -> None:
-    spent = privunit.spent(plan(), [1])
+    spent = report().guarantee([1])
     assert spent is not None
-    assert spent.epsilon == pytest.approx(privunit.settings_of(plan()).local_epsilon, rel=1e-4)
-
-
-@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
-def test_a_delta_that_all_clients_together_would_pass_is_refused_when_planning(
-    mechanism: str,
-) -> None:
-    """It is n_min that is calibrated, and n_clients that a batch may really hold."""
-    with pytest.raises(TacitError, match=r"delta = 0\.001 is not below 1/1100"):
-        make_plan(
-            classes=("a", "b"),
-            n_channels=1,
-            length=24,
-            mechanism=mechanism,
-            n_clients=1100,
-            n_min=900,
-            delta=1e-3,
-            n_kernels=4,
-        )
+    assert spent.epsilon == pytest.approx(report().local_epsilon, rel=1e-4)
 
 
 def test_what_was_received_is_accounted_whatever_delta_the_plan_has() -> None:
     wide = replace(plan(), delta=1e-2)
-    found = privunit.spent(wide, [200])
+    found = PrivUnitReport(wide).guarantee([200])
     assert found is not None
-    assert found.epsilon <= privunit.settings_of(wide).local_epsilon
+    assert found.epsilon <= PrivUnitReport(wide).local_epsilon
 
 
 def test_honest_reports_pass_the_range_check_and_longer_ones_do_not() -> None:
     rows = np.random.default_rng(0).standard_normal((2000, plan().dimension))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    reports = privunit.randomize(rows, plan(), source=SYSTEM_NOISE)
-    for report in reports:
-        np.testing.assert_array_equal(
-            privunit.decode(privunit.encode(report, plan()), plan()), report
-        )
-    longer = reports[0] / np.linalg.norm(reports[0]) * privunit.largest_norm(plan()) * 1.01
+    mechanism = report()
+    reports = mechanism.randomize(rows, source=SYSTEM_NOISE)
+    for sent in reports:
+        (message,) = mechanism.encode(sent, source=SYSTEM_NOISE)
+        np.testing.assert_array_equal(mechanism.decode(message), sent)
+    longer = reports[0] / np.linalg.norm(reports[0]) * mechanism.largest_norm * 1.01
+    (message,) = mechanism.encode(longer, source=SYSTEM_NOISE)
     with pytest.raises(TacitError, match="outside the randomizer's range"):
-        privunit.decode(privunit.encode(longer, plan()), plan())
+        mechanism.check(message)
 
 
 def test_a_client_without_gradient_still_sends_a_report_of_full_size() -> None:
     zero = np.zeros((1, plan().dimension))
-    report = privunit.randomize(zero, plan(), source=SeededNoise(0))
-    assert np.linalg.norm(report) > 0.1 * privunit.largest_norm(plan())
+    sent = report().randomize(zero, source=SeededNoise(0))
+    assert np.linalg.norm(sent) > 0.1 * report().largest_norm
 
 
 def test_a_plan_of_the_other_mechanism_is_refused() -> None:
@@ -115,7 +103,7 @@ def test_a_plan_of_the_other_mechanism_is_refused() -> None:
         n_rounds=6,
     )
     with pytest.raises(TacitError, match="not privunit"):
-        privunit.parameters(other)
+        PrivUnitReport(other)
     with pytest.raises(TacitError, match="local_epsilon"):
         replace(plan(), settings=PrivUnitSettings(local_epsilon=0.0))
 
@@ -135,6 +123,6 @@ def test_what_is_accounted_never_passes_what_was_asked(
         epsilon=epsilon,
         n_kernels=5,
     )
-    total = privunit.spent(plan, [n_clients] * n_rounds)
+    total = PrivUnitReport(plan).guarantee([n_clients] * n_rounds)
     assert total is not None
     assert 0.999 * epsilon < total.epsilon <= epsilon

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 
 import numpy as np
@@ -12,9 +11,13 @@ from hypothesis import strategies as st
 
 from seeded import SeededNoise
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import HeadModel, client_direction, initial_model
-from tacit.fleet.plan import FleetPlan, make_plan, plan_from_json
-from tacit.fleet.reports import protocol
+from tacit.fleet.learning.clients import client_direction
+from tacit.fleet.learning.head import HeadModel, initial_model
+from tacit.fleet.learning.rounds import client_messages, server_step
+from tacit.fleet.plan import FleetPlan
+from tacit.fleet.reports.calibration import make_plan
+from tacit.fleet.reports.mechanisms import REPORTS, report_named, report_of
+from tacit.fleet.reports.protocol import RoundNotReleased
 
 N = 24
 CLASSES = ("a", "b", "c")
@@ -44,11 +47,11 @@ def batch(plan: FleetPlan, model: HeadModel, *, n: int = N) -> list[bytes]:
     return [
         message
         for client in range(n)
-        for message in protocol.client_messages(model, *client_data(client), plan, source=source)
+        for message in client_messages(model, *client_data(client), plan, source=source)
     ]
 
 
-@pytest.fixture(params=["privunit", "distributed"])
+@pytest.fixture(params=list(REPORTS))
 def plan(request: pytest.FixtureRequest) -> FleetPlan:
     return small_plan(request.param)
 
@@ -56,14 +59,14 @@ def plan(request: pytest.FixtureRequest) -> FleetPlan:
 def test_a_round_goes_through_bytes_in_any_order(plan: FleetPlan) -> None:
     model = initial_model(plan)
     messages = batch(plan, model)
-    assert len(messages) == N * protocol.messages_per_client(plan)
-    assert {len(message) for message in messages} == {protocol.message_bytes(plan)}
+    assert len(messages) == N * report_of(plan).messages_per_client
+    assert {len(message) for message in messages} == {report_of(plan).message_bytes}
     order = np.random.default_rng(0).permutation(len(messages))
-    straight = protocol.collect(messages, plan)
-    mixed = protocol.collect([messages[i] for i in order], plan)
+    straight = report_of(plan).collect(messages)
+    mixed = report_of(plan).collect([messages[i] for i in order])
     assert straight.n == mixed.n == N
     np.testing.assert_allclose(straight.mean, mixed.mean, rtol=1e-12, atol=1e-12)
-    after = protocol.round_update(model, mixed, plan)
+    after = server_step(model, mixed.mean, plan)
     assert after.round_number == 1
     assert np.all(np.isfinite(after.weights))
     assert np.any(after.weights != 0)
@@ -75,19 +78,11 @@ def test_the_mean_of_many_reports_nears_the_true_direction(plan: FleetPlan) -> N
     model = initial_model(plan)
     X, y = client_data(0)
     truth = client_direction(model, X, y, plan)
-    many = np.repeat(truth[None, :], 4000, axis=0)
-    source = SeededNoise(1)
-    if plan.mechanism == "privunit":
-        from tacit.fleet.reports import privunit as mechanism
-
-        mean = mechanism.randomize(many, plan, source=source).mean(axis=0)
-    else:
-        from tacit.fleet.reports import distributed as mechanism
-
-        total = mechanism.summed(many[:N], plan, source=source)  # type: ignore[attr-defined]
-        mean = mechanism.mean_direction(total, N, plan)  # type: ignore[attr-defined]
-        many = many[:N]
-    spread = mechanism.noise_norm(plan) * np.sqrt(plan.n_min / len(many))
+    report = report_of(plan)
+    # A sum has room for as many clients as were planned, the mean of single reports for any.
+    many = np.repeat(truth[None, :], 4000 if report.shows_single_reports else N, axis=0)
+    mean = report.simulated_mean(many, source=SeededNoise(1))
+    spread = report.noise_norm() * np.sqrt(plan.n_min / len(many))
     along = float((mean - truth) @ truth)
     assert abs(along) < 6.0 * spread / np.sqrt(plan.dimension) * 1.2
     assert np.linalg.norm(mean - truth) < 1.5 * spread
@@ -95,8 +90,8 @@ def test_the_mean_of_many_reports_nears_the_true_direction(plan: FleetPlan) -> N
 
 def test_too_few_reports_release_nothing(plan: FleetPlan) -> None:
     messages = batch(plan, initial_model(plan), n=N - 1)
-    with pytest.raises(protocol.RoundNotReleased, match=f"{N - 1} valid reports and needs {N}"):
-        protocol.collect(messages, plan)
+    with pytest.raises(RoundNotReleased, match=f"{N - 1} valid reports and needs {N}"):
+        report_of(plan).collect(messages)
 
 
 def test_reports_outside_of_the_range_are_not_counted() -> None:
@@ -104,12 +99,12 @@ def test_reports_outside_of_the_range_are_not_counted() -> None:
     messages = batch(plan, initial_model(plan))
     huge = np.full(plan.dimension, 1e6, dtype="<f4").tobytes()
     broken = np.full(plan.dimension, np.nan, dtype="<f4").tobytes()
-    result = protocol.collect([huge, broken, *messages[2:]], plan)
+    result = report_of(plan).collect([huge, broken, *messages[2:]])
     assert (result.n, result.refused) == (N - 2, 2)
-    expected = protocol.collect(messages[2:], plan)
+    expected = report_of(plan).collect(messages[2:])
     np.testing.assert_array_equal(result.mean, expected.mean)
-    with pytest.raises(protocol.RoundNotReleased):
-        protocol.collect([huge, broken, huge, *messages[3:]], plan)
+    with pytest.raises(RoundNotReleased):
+        report_of(plan).collect([huge, broken, huge, *messages[3:]])
 
 
 def test_a_lost_or_foreign_share_spoils_the_round() -> None:
@@ -118,51 +113,36 @@ def test_a_lost_or_foreign_share_spoils_the_round() -> None:
     foreign = np.full(len(messages[0]) // 4, 2**32 - 1, dtype="<u4").tobytes()
     for bad in (messages[1:], [foreign, *messages[1:]], [b"x", *messages[1:]]):
         with pytest.raises(TacitError, match="not used"):
-            protocol.collect(bad, plan)
+            report_of(plan).collect(bad)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400))
 def test_no_bytes_crash_the_analyser(message: bytes) -> None:
-    for mechanism in ("privunit", "distributed"):
+    for mechanism in REPORTS:
         plan = small_plan(mechanism)
         with pytest.raises(TacitError):
-            protocol.collect([message], plan)
-
-
-def test_the_plan_survives_json_and_refuses_what_it_does_not_know(plan: FleetPlan) -> None:
-    assert plan_from_json(plan.to_json()) == plan
-    for text in ("", "[]", "{}", plan.to_json().replace("n_min", "n_max")):
-        with pytest.raises(TacitError):
-            plan_from_json(text)
-
-
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
-        ({"n_min": N + 1}, "n_min"),
-        ({"clients_per_round": N + 1}, "clients_per_round"),
-        ({"clients_per_round": 1}, "clients_per_round"),
-    ],
-)
-def test_impossible_plans_are_refused(changes: dict[str, object], word: str) -> None:
-    with pytest.raises(TacitError, match=word):
-        small_plan("privunit", **changes)
+            report_of(plan).collect([message])
 
 
 def test_an_unknown_label_or_an_empty_client_is_refused(plan: FleetPlan) -> None:
     model = initial_model(plan)
     X, _ = client_data(0)
     with pytest.raises(TacitError, match="'z'"):
-        protocol.client_messages(model, X, list("abcz"), plan)
+        client_messages(model, X, list("abcz"), plan)
     with pytest.raises(TacitError, match="as many labels"):
-        protocol.client_messages(model, X[:0], [], plan)
+        client_messages(model, X[:0], [], plan)
 
 
-def test_a_plan_for_other_features_is_refused() -> None:
-    plain = json.loads(small_plan("privunit").to_json())
-    del plain["feature_version"]  # as plans were written before features had versions
-    with pytest.raises(TacitError, match="train again"):
-        plan_from_json(json.dumps(plain))
+def test_an_unknown_mechanism_is_refused_with_those_there_are() -> None:
+    with pytest.raises(TacitError, match="'magic'; use privunit or distributed"):
+        report_named("magic")
+
+
+def test_a_plan_names_its_mechanism(plan: FleetPlan) -> None:
+    assert isinstance(report_of(plan), REPORTS[plan.mechanism])
+    assert isinstance(plan.settings, REPORTS[plan.mechanism].settings_type)
+    for kind in REPORTS.values():
+        if kind is not REPORTS[plan.mechanism]:
+            with pytest.raises(TacitError, match=f"for the mechanism {plan.mechanism}, not"):
+                kind(plan)

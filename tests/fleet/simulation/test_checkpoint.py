@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +12,16 @@ import numpy as np
 import pytest
 
 from tacit.errors import BundleError
-from tacit.fleet.learning.clients import HeadModel
-from tacit.fleet.plan import make_plan
+from tacit.fleet.learning.head import HeadModel
+from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.simulation.checkpoint import (
-    Checkpoint,
     Schedule,
+    SimulationCheckpoint,
     deal_digest,
     fresh,
     load_checkpoint,
     resume_checkpoint,
     save_checkpoint,
-    write_atomically,
 )
 
 SCHEDULE = Schedule(
@@ -32,7 +33,7 @@ SCHEDULE = Schedule(
 
 
 @pytest.fixture(scope="module")
-def state() -> Checkpoint:
+def state() -> SimulationCheckpoint:
     plan = make_plan(
         classes=("a", "b", "c"),
         n_channels=1,
@@ -46,10 +47,10 @@ def state() -> Checkpoint:
     rng = np.random.default_rng(0)
     weights, velocity, average = (rng.standard_normal(shape) for _ in range(3))
     model = HeadModel(weights, velocity, average, 2, 3)
-    return Checkpoint(plan, SCHEDULE, model, (30, 29, 30))
+    return SimulationCheckpoint(plan, SCHEDULE, model, (30, 29, 30))
 
 
-def test_a_state_comes_back_to_the_last_bit(state: Checkpoint, tmp_path: Path) -> None:
+def test_a_state_comes_back_to_the_last_bit(state: SimulationCheckpoint, tmp_path: Path) -> None:
     file = tmp_path / "deep" / "run.npz"
     save_checkpoint(file, state)
     back = load_checkpoint(file, state.plan)
@@ -62,7 +63,7 @@ def test_a_state_comes_back_to_the_last_bit(state: Checkpoint, tmp_path: Path) -
     assert [path.name for path in file.parent.iterdir()] == ["run.npz"]
 
 
-def test_the_fresh_state_survives_too(state: Checkpoint, tmp_path: Path) -> None:
+def test_the_fresh_state_survives_too(state: SimulationCheckpoint, tmp_path: Path) -> None:
     schedule = replace(SCHEDULE, local_epsilon=None)
     save_checkpoint(tmp_path / "a.npz", fresh(state.plan, schedule))
     back = load_checkpoint(tmp_path / "a.npz")
@@ -70,7 +71,9 @@ def test_the_fresh_state_survives_too(state: Checkpoint, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("where", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_refused(state: Checkpoint, tmp_path: Path, where: float) -> None:
+def test_a_truncated_file_is_refused(
+    state: SimulationCheckpoint, tmp_path: Path, where: float
+) -> None:
     file = tmp_path / "run.npz"
     save_checkpoint(file, state)
     content = file.read_bytes()
@@ -79,7 +82,7 @@ def test_a_truncated_file_is_refused(state: Checkpoint, tmp_path: Path, where: f
         load_checkpoint(file)
 
 
-def test_a_flipped_byte_is_refused(state: Checkpoint, tmp_path: Path) -> None:
+def test_a_flipped_byte_is_refused(state: SimulationCheckpoint, tmp_path: Path) -> None:
     file = tmp_path / "run.npz"
     save_checkpoint(file, state)
     content = file.read_bytes()
@@ -91,16 +94,16 @@ def test_a_flipped_byte_is_refused(state: Checkpoint, tmp_path: Path) -> None:
             load_checkpoint(file, state.plan)
 
 
-def test_impossible_counts_are_refused(state: Checkpoint, tmp_path: Path) -> None:
+def test_impossible_counts_are_refused(state: SimulationCheckpoint, tmp_path: Path) -> None:
     for received in ((30, 29), (30,) * 6, (30, 0, 30)):
         save_checkpoint(tmp_path / "run.npz", replace(state, received=received))
-        with pytest.raises(BundleError, match="cannot be"):
+        with pytest.raises(BundleError, match="cannot have been"):
             load_checkpoint(tmp_path / "run.npz")
 
 
 @pytest.mark.parametrize("order", [(0, 0, 1), (1, 2, 3), ()])
 def test_an_impossible_order_is_refused(
-    state: Checkpoint, tmp_path: Path, order: tuple[int, ...]
+    state: SimulationCheckpoint, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
     broken = replace(SCHEDULE, order=order, clients_per_round=3)
     save_checkpoint(tmp_path / "run.npz", replace(state, schedule=broken))
@@ -108,7 +111,9 @@ def test_an_impossible_order_is_refused(
         load_checkpoint(tmp_path / "run.npz")
 
 
-def test_a_resumption_takes_the_order_of_the_file(state: Checkpoint, tmp_path: Path) -> None:
+def test_a_resumption_takes_the_order_of_the_file(
+    state: SimulationCheckpoint, tmp_path: Path
+) -> None:
     save_checkpoint(tmp_path / "run.npz", state)
     other = replace(SCHEDULE, order=tuple(range(30)))
     assert resume_checkpoint(tmp_path / "run.npz", state.plan, other).schedule == SCHEDULE
@@ -128,14 +133,16 @@ def test_a_resumption_takes_the_order_of_the_file(state: Checkpoint, tmp_path: P
     ],
 )
 def test_a_resumption_with_another_schedule_is_refused(
-    state: Checkpoint, tmp_path: Path, changes: dict[str, Any], sentence: str
+    state: SimulationCheckpoint, tmp_path: Path, changes: dict[str, Any], sentence: str
 ) -> None:
     save_checkpoint(tmp_path / "run.npz", state)
     with pytest.raises(BundleError, match=sentence):
         resume_checkpoint(tmp_path / "run.npz", state.plan, replace(SCHEDULE, **changes))
 
 
-def test_a_checkpoint_without_a_schedule_is_refused(state: Checkpoint, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_schedule_is_refused(
+    state: SimulationCheckpoint, tmp_path: Path
+) -> None:
     file = tmp_path / "run.npz"
     save_checkpoint(file, state)
     file.write_bytes(file.read_bytes().replace(b"fleet run 2", b"fleet run 1", 1))
@@ -153,10 +160,23 @@ def test_the_digest_of_a_deal_knows_owners_and_sizes() -> None:
     assert same not in others
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    state: SimulationCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "x"
-    write_atomically(file, b"old")
-    with pytest.raises(TypeError):
-        write_atomically(file, "not bytes")  # type: ignore[arg-type]
-    assert file.read_bytes() == b"old"
+    save_checkpoint(file, state)
+    old = file.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(file, fresh(state.plan, state.schedule))
+    assert file.read_bytes() == old
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_checkpoint_is_for_its_owner_alone(state: SimulationCheckpoint, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "run.npz", state)
+    assert stat.S_IMODE((tmp_path / "run.npz").stat().st_mode) == 0o600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,15 +12,10 @@ import pytest
 from seeded import SeededNoise
 from tacit.data import load_dataset
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.learning.clients import (
-    class_scores,
-    contrasts,
-    feature_map,
-    group_clients,
-    local_moves,
-    local_solutions,
-)
-from tacit.fleet.plan import FleetPlan, Training, default_training, make_plan
+from tacit.fleet.learning.head import class_scores, feature_map
+from tacit.fleet.plan import FleetPlan, PrivUnitSettings
+from tacit.fleet.reports.calibration import make_plan
+from tacit.fleet.reports.privunit import PrivUnitReport
 from tacit.fleet.reports.protocol import RoundNotReleased
 from tacit.fleet.simulation import simulator
 from tacit.fleet.simulation.baselines import train_central, train_fedavg
@@ -52,7 +48,7 @@ def problem() -> tuple[simulator.Fleet, np.ndarray, np.ndarray]:
     return fleet, rows[test], labels[test]
 
 
-def run(mechanism: str = "distributed", seed: int = 0, **options: object) -> simulator.FleetRun:
+def run(mechanism: str = "distributed", seed: int = 0, **options: object) -> simulator.SimulatedRun:
     changes = options.pop("plan", {})
     return simulator.simulate(
         problem()[0],
@@ -80,12 +76,6 @@ def test_a_run_learns_within_its_budget(mechanism: str) -> None:
     np.testing.assert_array_equal(result.client_epsilon, result.guarantee.epsilon)
 
 
-def test_only_short_runs_take_shorter_steps() -> None:
-    rates = [default_training(0.8, n_rounds=n).server_rate for n in (4, 16, 80, 320)]
-    assert rates[0] == pytest.approx(rates[1] / 4)
-    assert rates[1] == rates[2] == rates[3]
-
-
 def test_only_the_noise_makes_two_runs_differ() -> None:
     again = [run(seed=4).model.weights for _ in range(2)]
     np.testing.assert_array_equal(*again)
@@ -95,68 +85,6 @@ def test_only_the_noise_makes_two_runs_differ() -> None:
         for _ in range(2)
     ]
     assert not np.allclose(*free)
-
-
-def test_batching_clients_changes_no_direction() -> None:
-    rng = np.random.default_rng(0)
-    sizes = np.array([1, 2, 3, 5, 8, 13])
-    client = np.repeat(np.arange(6), sizes)
-    rows = rng.standard_normal((len(client), 7))
-    labels = rng.integers(0, 3, len(client))
-    weights = rng.standard_normal((2, 7))
-    groups = group_clients(rows, labels, client, n_clients=6, n_classes=3)
-    for group in groups:
-        for place, c in enumerate(group.clients):
-            own = client == c
-            alone = group_clients(
-                rows[own], labels[own], np.zeros(sizes[c], dtype=int), n_clients=1, n_classes=3
-            )[0]
-            np.testing.assert_allclose(
-                local_moves(weights, group, n_steps=3, rate=4.0)[place],
-                local_moves(weights, alone, n_steps=3, rate=4.0)[0],
-                atol=1e-12,
-            )
-            np.testing.assert_allclose(
-                local_solutions(weights, group, Training())[place],
-                local_solutions(weights, alone, Training())[0],
-                atol=1e-10,
-            )
-
-
-def test_the_local_step_is_the_gradient_of_the_softmax_loss() -> None:
-    rng = np.random.default_rng(1)
-    rows, labels = rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
-    group = group_clients(rows, labels, np.zeros(6, dtype=int), n_clients=1, n_classes=3)[0]
-    weights = rng.standard_normal((2, 4))
-    move = local_moves(weights, group, n_steps=1, rate=1.0)[0]
-
-    def loss(w: np.ndarray) -> float:
-        scores = class_scores(rows, w)
-        return float(np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(6), labels]))
-
-    for place in np.ndindex(weights.shape):
-        step = np.zeros_like(weights)
-        step[place] = 1e-6
-        slope = (loss(weights + step) - loss(weights - step)) / 2e-6
-        assert move[place] == pytest.approx(slope, abs=1e-8)
-
-
-def test_the_local_solution_is_the_ridge_regression_of_the_balanced_errors() -> None:
-    rng = np.random.default_rng(2)
-    rows, labels = rng.standard_normal((7, 4)), np.array([0, 0, 0, 0, 1, 1, 2])
-    group = group_clients(rows, labels, np.zeros(7, dtype=int), n_clients=1, n_classes=3)[0]
-    weights = rng.standard_normal((2, 4))
-    training = Training()
-    scores = np.exp(class_scores(rows, weights))
-    errors = scores / scores.sum(axis=1, keepdims=True) - np.eye(3)[labels]
-    errors /= np.sqrt(np.bincount(labels)[labels])[:, None]
-    contrast = contrasts(3)
-    # The primal normal equations, where the code solves the dual ones.
-    hessian = rows.T @ rows / 7 + training.local_ridge * np.eye(4)
-    expected = np.linalg.solve(hessian, rows.T @ errors @ contrast.T).T
-    np.testing.assert_allclose(local_solutions(weights, group, training)[0], expected)
-    with pytest.raises(TacitError, match="local_ridge"):
-        local_solutions(weights, group, Training(local_ridge=1.0))
 
 
 def test_the_account_follows_the_reports_really_received() -> None:
@@ -189,10 +117,9 @@ def test_local_epsilons_per_client_are_charged_among_their_equals() -> None:
     few, many = result.client_epsilon[0], result.client_epsilon[-1]
     assert few < many == result.guarantee.epsilon
     assert few <= 12 * 0.2 + 1e-9  # never above plain composition
-    alone = simulator.privunit.spent(
-        simulator.replace(result.plan, settings=simulator.PrivUnitSettings(local_epsilon=0.8)),
-        [30] * 12,
-    )
+    alone = PrivUnitReport(
+        replace(result.plan, settings=PrivUnitSettings(local_epsilon=0.8))
+    ).guarantee([30] * 12)
     assert alone is not None
     assert many == alone.epsilon
     with pytest.raises(TacitError, match="pass the total"):

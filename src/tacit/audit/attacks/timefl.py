@@ -128,11 +128,10 @@ def attack_sound_reports(
 
     The attacker knows every client's direction exactly. In each repetition one client is scored.
     """
-    from tacit.fleet.learning.clients import feature_map, initial_model
-    from tacit.fleet.plan import make_plan
-    from tacit.fleet.reports import privunit
-    from tacit.fleet.reports.protocol import guarantee_after
-    from tacit.fleet.simulation.linking import link_reports
+    from tacit.fleet.learning.head import feature_map, initial_model
+    from tacit.fleet.reports.calibration import make_plan
+    from tacit.fleet.reports.linking import link_reports
+    from tacit.fleet.reports.privunit import PrivUnitReport
     from tacit.fleet.simulation.simulator import make_fleet
 
     names = tuple(str(code) for code in range(int(y.max()) + 1))
@@ -140,24 +139,24 @@ def attack_sound_reports(
         classes=names, n_channels=X.shape[1], length=X.shape[2], mechanism="privunit",
         n_clients=n_clients, epsilon=epsilon, delta=delta, n_rounds=10, n_kernels=64,
     )  # fmt: skip
+    report = PrivUnitReport(plan)
     rows = feature_map(plan).transform(X)
     fleet = make_fleet(rows, y, client, n_clients=n_clients, n_classes=len(names))
     directions = fleet.directions(np.arange(n_clients), initial_model(plan), plan)
     hits = 0
     for number in range(_SOUND_ROUNDS):
         order = permutation(n_clients, source=source)
-        reports = privunit.randomize(directions, plan, source=source)[order]
+        reports = report.randomize(directions, source=source)[order]
         guessed = link_reports(reports, directions)
         place = int(np.flatnonzero(order == number % n_clients)[0])
         hits += int(guessed[place] == number % n_clients)
-    local_epsilon = privunit.settings_of(plan).local_epsilon
-    promised = guarantee_after(plan, [n_clients] * plan.n_rounds)
+    promised = report.guarantee([n_clients] * plan.n_rounds)
     assert promised is not None
     check = SoundCheck.of(
         hits=hits,
         runs=_SOUND_ROUNDS,
-        bound=best_guess_rate(2.0 * local_epsilon, n_clients),
-        what=f"PrivUnitG reports, local epsilon {show_up(local_epsilon)}",
+        bound=best_guess_rate(2.0 * report.local_epsilon, n_clients),
+        what=f"PrivUnitG reports, local epsilon {show_up(report.local_epsilon)}",
         guarantee=promised,
     )
-    return check, local_epsilon
+    return check, report.local_epsilon

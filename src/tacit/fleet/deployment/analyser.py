@@ -4,16 +4,16 @@ It holds the private key and sees no identity: batches come from the shuffler al
 nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
 between any two of them is made good at the next start without spending twice or forgetting:
 
-1. the sealed batch is written to disk (nothing is opened before it is on disk), which is what the
-   shuffler gets an answer to; the rest happens in the background;
+1. the sealed batch is written to disk, and nothing of it is opened before; the shuffler is answered
+   now, and the rest happens in the background;
 2. the ledger is debited, once per batch, for the fewest reports with which it can be released;
 3. it is opened; what does not open, repeats or lies outside the randomizer's range is left out, and
    if fewer reports are left than were paid for, the ledger is debited for that too;
 4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
 
 What goes wrong on the way ends in a sentence and not in a loop: an error that a second try cannot
-mend stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
-is locked, is tried again until it gives way.
+fix stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
+is locked, is tried again until it works.
 """
 
 from __future__ import annotations
@@ -29,12 +29,17 @@ from typing import Any, Protocol
 from zipfile import BadZipFile
 
 from tacit.errors import BundleError, LedgerError, TacitError
-from tacit.fleet.deployment.analyser_state import Checkpoint, RoundRecord, read_inbox, write_inbox
+from tacit.fleet.deployment.analyser_state import (
+    AnalyserRound,
+    AnalyserState,
+    read_inbox,
+    write_inbox,
+)
 from tacit.fleet.deployment.books import Books
-from tacit.fleet.deployment.keys import write_atomic
 from tacit.fleet.deployment.seal import Opener, sealed_size
 from tacit.fleet.deployment.shuffler import Batch, Refused
 from tacit.guarantee import DpGuarantee
+from tacit.system.files import write_atomic
 
 _LOG = logging.getLogger("tacit.fleet")
 _UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."
@@ -73,7 +78,7 @@ class Rule(Protocol):
         ...
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        """What protects a client that took part in rounds with these numbers of reports."""
+        """What protects every client of a run whose rounds had these numbers of reports."""
         ...
 
 
@@ -111,19 +116,19 @@ class Analyser:
         self._spent = lru_cache(maxsize=8)(self.rule.spent)
         self._worker: threading.Thread | None = None
         self._trouble: str | None = None
-        self._checkpoint = self._load()
+        self._state = self._load()
         self._pending = self._left_over()
         self._publish()
 
     @property
-    def checkpoint(self) -> Checkpoint:
+    def state(self) -> AnalyserState:
         """The state on disk."""
-        return self._checkpoint
+        return self._state
 
     @property
     def finished(self) -> bool:
         """Whether no further round will be taken."""
-        return self._checkpoint.next_round > self.rounds or self._checkpoint.stopped is not None
+        return self._state.next_round > self.rounds or self._state.stopped is not None
 
     @property
     def processing(self) -> bool:
@@ -132,18 +137,18 @@ class Analyser:
 
     @property
     def last_batch(self) -> str | None:
-        """The batch that was taken last, on its way or done."""
-        history = self._checkpoint.history
+        """The batch that was taken last, being processed or done."""
+        history = self._state.history
         return self._pending or (history[-1].batch_id if history else None)
 
     def receive(self, batch: Batch) -> None:
-        """Take one batch through the four steps; a batch that is already in is not taken twice."""
+        """Take one batch through the four steps; a batch that is known already is not taken."""
         self.work()
         self.take(batch)
         self.work()
 
     def knows(self, batch_id: str) -> bool:
-        """Whether the batch is in already: on its way, or done."""
+        """Whether the batch is known already: being processed, or done."""
         return batch_id == self._pending or self._is_recorded(batch_id)
 
     def check(self, *, run: str, round_number: int, batch_id: str) -> None:
@@ -157,14 +162,14 @@ class Analyser:
         if self.finished:
             raise Refused("finished", "the run is finished; no further batch is taken.")
         if self.processing:
-            raise Refused("busy", "a batch is being processed; ask again for the status later.")
-        if round_number != self._checkpoint.next_round:
+            raise Refused("busy", "a batch is being processed; ask for the status again later.")
+        if round_number != self._state.next_round:
             raise Refused(
-                "wrong-round", f"round {self._checkpoint.next_round} is next, not {round_number}."
+                "wrong-round", f"round {self._state.next_round} is next, not {round_number}."
             )
 
     def take(self, batch: Batch) -> None:
-        """Have the batch on disk, after which it comes to its end whatever dies; see `work`."""
+        """Write the batch to disk; it is then processed to its end whatever crashes, see `work`."""
         with self._taking:
             if self.knows(batch.batch_id):
                 return
@@ -184,7 +189,7 @@ class Analyser:
             self._pending = batch.batch_id
 
     def work(self) -> None:
-        """Bring the batch on disk, if there is one, to its end."""
+        """Process the batch on disk, if there is one, to its end."""
         with self._working:
             if self._pending is None:
                 return
@@ -195,7 +200,7 @@ class Analyser:
             self._pending = None
 
     def work_in_background(self) -> None:
-        """As `work`, in a thread of its own; what a restart may mend is tried again there."""
+        """As `work`, in a thread of its own, which tries again what may pass, like a full disk."""
         self._worker = threading.Thread(target=self._work_patiently, daemon=True)
         self._worker.start()
 
@@ -208,7 +213,7 @@ class Analyser:
             except _Closing:
                 return
             except Exception as error:
-                _LOG.error("the batch on disk waits: %s", error)
+                _LOG.error("the batch on disk has to wait: %s", error)
                 self._trouble = f"the analyser's disk or ledger fails ({type(error).__name__})"
                 self._closing.wait(_RETRY_SECONDS)
 
@@ -227,16 +232,16 @@ class Analyser:
             self._worker.join(_CLOSE_SECONDS)
         self._books.close()
 
-    def _load(self) -> Checkpoint:
+    def _load(self) -> AnalyserState:
         path = self.folder / "checkpoint.npz"
         if path.exists():
-            return Checkpoint.read(path, run=self.run)
+            return AnalyserState.read(path, run=self.run)
         if not self._books.is_empty():
             raise BundleError(
                 f"{self.folder} holds a ledger with debits but no checkpoint; restore the "
                 "checkpoint, because starting anew would spend the budget again."
             )
-        first = Checkpoint(model=self.rule.initial())
+        first = AnalyserState(model=self.rule.initial())
         # Written before the first debit, so that debits without a checkpoint are always a loss.
         write_atomic(path, first.to_bytes(self.run))
         return first
@@ -256,15 +261,15 @@ class Analyser:
         except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             _LOG.error("%s cannot be read: %s", self._inbox, error)
             if not self.finished:
-                self._save(replace(self._checkpoint, stopped=_UNREADABLE))
+                self._save(replace(self._state, stopped=_UNREADABLE))
             return None
-        if batch.round_number == self._checkpoint.next_round and not self._is_done(batch.batch_id):
+        if batch.round_number == self._state.next_round and not self._is_done(batch.batch_id):
             return batch.batch_id
         self._inbox.unlink()
         return None
 
     def _is_recorded(self, batch_id: str) -> bool:
-        return any(record.batch_id == batch_id for record in self._checkpoint.history)
+        return any(record.batch_id == batch_id for record in self._state.history)
 
     def _is_done(self, batch_id: str) -> bool:
         """Whether the batch on disk has come to its end: the checkpoint says so."""
@@ -280,12 +285,12 @@ class Analyser:
             outcome = self._failed(batch, error)
         self._save(outcome)
 
-    def _failed(self, batch: Batch, error: Exception) -> Checkpoint:
+    def _failed(self, batch: Batch, error: Exception) -> AnalyserState:
         """The checkpoint of a run that ends here; a batch that may have been opened counts."""
-        now = replace(self._checkpoint, stopped=_failure(batch, error))
+        now = replace(self._state, stopped=_failure(batch, error))
         if not self._books.holds(batch):
             return now
-        record = RoundRecord(
+        record = AnalyserRound(
             round_number=batch.round_number,
             batch_id=batch.batch_id,
             n=self.n_min,
@@ -295,9 +300,9 @@ class Analyser:
         )
         return replace(now, next_round=now.next_round + 1, history=(*now.history, record))
 
-    def _outcome(self, batch: Batch) -> Checkpoint:
+    def _outcome(self, batch: Batch) -> AnalyserState:
         """What the batch makes of the checkpoint."""
-        now = self._checkpoint
+        now = self._state
         unaffordable = self._books.debit(batch, self._total(self.n_min))
         if unaffordable is not None:
             return replace(now, stopped=unaffordable)
@@ -306,7 +311,7 @@ class Analyser:
         stopped = self._books.correct(batch, n, self._total(n)) if n else None
         released = stopped is None and n >= self.n_min
         model = self._updated(messages) if released else None
-        record = RoundRecord(
+        record = AnalyserRound(
             round_number=batch.round_number,
             batch_id=batch.batch_id,
             n=n,
@@ -326,7 +331,7 @@ class Analyser:
 
     def _updated(self, messages: list[bytes]) -> bytes | None:
         try:
-            return self.rule.update(self._checkpoint.model, messages)
+            return self.rule.update(self._state.model, messages)
         except TacitError as error:
             _LOG.warning("the round is paid for but not released: %s", error)
             return None
@@ -352,7 +357,7 @@ class Analyser:
         return True
 
     def _counts(self) -> list[int]:
-        return [record.n for record in self._checkpoint.history]
+        return [record.n for record in self._state.history]
 
     def _total(self, n: int) -> DpGuarantee:
         """What all batches cost with `n` valid reports in one more."""
@@ -360,13 +365,13 @@ class Analyser:
         assert total is not None, "one batch or more has a cost"
         return total
 
-    def _save(self, checkpoint: Checkpoint) -> None:
-        write_atomic(self.folder / "checkpoint.npz", checkpoint.to_bytes(self.run))
-        self._checkpoint = checkpoint
+    def _save(self, state: AnalyserState) -> None:
+        write_atomic(self.folder / "checkpoint.npz", state.to_bytes(self.run))
+        self._state = state
 
     def _publish(self) -> None:
-        """Work the public status out once, so that whoever asks for it costs nothing."""
-        now, guarantee = self._checkpoint, None
+        """Work the public status out once, so that asking for it costs nothing."""
+        now, guarantee = self._state, None
         try:
             guarantee = self.guarantee()
         except TacitError:  # the run was stopped for it; its status must still be told

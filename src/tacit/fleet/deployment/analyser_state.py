@@ -11,12 +11,16 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tacit.errors import BundleError
-from tacit.fleet.deployment.keys import write_secret
+from tacit.fleet.deployment.config import AnalyserConfig, RunDescription, read_config, read_run
 from tacit.fleet.deployment.shuffler import Batch
+from tacit.fleet.learning.learner import model_from_bytes
+from tacit.fleet.model import FleetModel
+from tacit.fleet.reports.mechanisms import report_of
+from tacit.system.files import write_secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRecord:
+class AnalyserRound:
     """What one batch came to; `n` is the number of reports that counted."""
 
     round_number: int
@@ -28,12 +32,12 @@ class RoundRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class AnalyserState:
     """All that survives a crash, in one file."""
 
     model: bytes
     next_round: int = 1
-    history: tuple[RoundRecord, ...] = ()
+    history: tuple[AnalyserRound, ...] = ()
     stopped: str | None = None
 
     def to_bytes(self, run: str) -> bytes:
@@ -50,12 +54,12 @@ class Checkpoint:
         return out.getvalue()
 
     @classmethod
-    def read(cls, path: Path, *, run: str) -> Checkpoint:
+    def read(cls, path: Path, *, run: str) -> AnalyserState:
         """Read back what `to_bytes` wrote, for the same run only."""
         try:
             with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
                 model, meta = arrays["model"].tobytes(), json.loads(arrays["meta"].tobytes())
-            history = tuple(RoundRecord(**record) for record in meta["history"])
+            history = tuple(AnalyserRound(**record) for record in meta["history"])
             found = meta["run"]
             out = cls(
                 model=model,
@@ -71,6 +75,28 @@ class Checkpoint:
         if found != run:
             raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
         return out
+
+    def fleet_model(self, fleet: RunDescription) -> FleetModel:
+        """The model of this state, under the guarantee of the batches that were opened for it."""
+        head = model_from_bytes(self.model, fleet.plan)
+        opened = [record.n for record in self.history if record.n]
+        guarantee = report_of(fleet.plan).guarantee(opened)
+        if guarantee is None or head.round_number == 0:
+            raise BundleError(
+                f"no round of the run {fleet.run} has been released; wait for the first."
+            )
+        return FleetModel(fleet.plan, head.average, guarantee, head.round_number)
+
+
+def read_fleet_model(folder: Path) -> FleetModel:
+    """The model of a deployment, from the analyser's folder or that of the whole fleet."""
+    inner = folder / "analyser" / "analyser.toml"
+    config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
+    fleet = read_run(config.plan)
+    path = config.state / "checkpoint.npz"
+    if not path.exists():
+        raise BundleError(f"there is no checkpoint {path}; run the fleet first.")
+    return AnalyserState.read(path, run=fleet.run).fleet_model(fleet)
 
 
 def write_inbox(path: Path, batch: Batch) -> None:

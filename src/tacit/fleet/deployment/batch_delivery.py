@@ -1,4 +1,4 @@
-"""The shuffler's courier: it carries batches to the analyser and learns which round is open.
+"""Deliver the shuffler's batches to the analyser, and learn from it which round is open.
 
 The analyser is not trusted here. What it says decides when the next round opens and when a batch
 need not be sent any more, never whether a round is forwarded twice.
@@ -24,8 +24,8 @@ _RETRY_SECONDS = 0.5
 _TIMEOUT_SECONDS = 30.0
 
 
-class Courier:
-    """Carries batches to the analyser and learns from it which round is open."""
+class BatchDelivery:
+    """Sends the shuffler's batches to the analyser and learns from it which round is open."""
 
     def __init__(self, *, url: str, tls: ssl.SSLContext) -> None:
         self._url = url
@@ -34,7 +34,7 @@ class Courier:
     async def run(self, shuffler: Shuffler) -> None:
         """Ask for the round, wait until it is due, deliver, and so on until the run is finished.
 
-        A batch that an earlier life of this shuffler left unacknowledged goes first.
+        A batch that was left unacknowledged when this shuffler last stopped goes first.
         """
         async with httpx.AsyncClient(
             base_url=self._url, verify=self._tls, timeout=_TIMEOUT_SECONDS, trust_env=False
@@ -47,8 +47,8 @@ class Courier:
     async def _open_next(self, client: httpx.AsyncClient, shuffler: Shuffler) -> bool:
         """Open the round that the analyser names, once it is the next; False if there is none.
 
-        The analyser is not trusted here: a round that was forwarded stays closed, and the shuffler
-        waits until the analyser has come further.
+        A round that was forwarded stays closed, whatever the analyser says: the shuffler waits
+        until the analyser has come further.
         """
         said = ""
         while True:
@@ -74,7 +74,7 @@ class Courier:
             batch = await _patiently(shuffler.release)
             if batch is not None:
                 return batch
-            _LOG.warning("too few reports came in time; they were dropped, the round stays")
+            _LOG.warning("too few reports came in time: dropped, the round stays open")
 
     async def _deliver(
         self, client: httpx.AsyncClient, shuffler: Shuffler, batch: Batch | None
@@ -86,7 +86,7 @@ class Courier:
         if refused is None:
             _LOG.info("forwarded a batch of %d", batch.n_nodes)
         else:
-            # It may have seen the batch, so the round is over; another one of it is never made.
+            # It may have seen the batch, so the round is over; no other batch of it is ever made.
             _LOG.warning("the analyser does not take round %d: %s", batch.round_number, refused)
         await _patiently(shuffler.acknowledge)
 
@@ -127,7 +127,7 @@ class Courier:
 
 
 async def _patiently(action: Callable[[], _T]) -> _T:
-    """Try until the disk lets it through: a full disk must not end the courier."""
+    """Try until the disk lets it through: a full disk must not end it."""
     while True:
         try:
             return action()

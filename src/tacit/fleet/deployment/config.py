@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from tacit.errors import TacitError, check_at_least, check_positive
 from tacit.fleet.plan import FleetPlan, plan_from_json
+from tacit.system.toml import read_toml
 
 _KEY_HEX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetRun:
+class RunDescription:
     """One deployment of a plan; public, and equal for all who take part.
 
     The shuffler's time for a round, `round_seconds`, runs from the round's first report.
@@ -136,12 +136,12 @@ def own_host(listen: str) -> str:
     return "127.0.0.1" if listen == "0.0.0.0" else listen
 
 
-def read_run(path: Path) -> FleetRun:
+def read_run(path: Path) -> RunDescription:
     """Read and check a run's plan file."""
-    plain = _read_toml(path)
+    plain = read_toml(path)
     if set(plain) != {"run", "round_seconds", "analyser_key", "plan"}:
         raise TacitError(f"{path} is not a plan file; write it with 'tacit fleet init'.")
-    return FleetRun(
+    return RunDescription(
         run=_typed(plain["run"], str, path=path, key="run"),
         round_seconds=_typed(plain["round_seconds"], float, path=path, key="round_seconds"),
         analyser_key=_typed(plain["analyser_key"], str, path=path, key="analyser_key"),
@@ -151,7 +151,7 @@ def read_run(path: Path) -> FleetRun:
 
 def read_config(path: Path, kind: type[_Config]) -> _Config:
     """Read and check one file; missing, unknown or mistyped keys are refused by name."""
-    plain = _read_toml(path)
+    plain = read_toml(path)
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
     for key in plain:
@@ -162,15 +162,6 @@ def read_config(path: Path, kind: type[_Config]) -> _Config:
             raise TacitError(f"{path} lacks the key {key!r}; write it with 'tacit fleet init'.")
     values = {key: _typed(plain[key], hints[key], path=path, key=key) for key in names}
     return kind(**values)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TacitError(f"cannot read {path}: {error.strerror}; give an existing file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TacitError(f"{path} is not TOML: {error}.") from error
 
 
 def _typed(value: Any, hint: Any, *, path: Path, key: str) -> Any:

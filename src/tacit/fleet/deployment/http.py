@@ -1,9 +1,9 @@
 """The two services behind HTTPS: the shuffler for nodes, the analyser for the shuffler.
 
-The analyser listens twice. On one port it takes batches, and there TLS itself demands the
-shuffler's certificate, pinned, so that nobody else gets as far as a request. It answers when a
-batch is on its disk, opens it in the background, and takes no other until that has ended. On the
-other it publishes the model and the status, which are the protected output, to whoever asks.
+The analyser listens on two ports. On the first it accepts batches, and TLS itself demands the one
+certificate that the shuffler holds, so that nobody else gets as far as a request. It answers when
+a batch is on its disk, opens it in the background, and accepts no other until that has ended. On
+the second it publishes the model and the status, which are the protected output, to whoever asks.
 Neither service keeps an access log: who asked when is nobody's business.
 """
 
@@ -24,10 +24,10 @@ from fastapi.responses import JSONResponse
 
 from tacit.errors import TacitError
 from tacit.fleet.deployment.analyser import Analyser
-from tacit.fleet.deployment.batch_delivery import Courier
+from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
-from tacit.fleet.deployment.keys import trust_only
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+from tacit.system.certificates import TLS_FLOOR, trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _BODY_SECONDS = 60.0  # between two parts of a body
@@ -35,13 +35,13 @@ _STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 4
 _INGEST_STATUS_OF = {"busy": 503, "slow": 408}  # all others are refusals for good
 
 
-def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
-    """The shuffler's side towards the nodes, with the courier running behind it."""
+def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
+    """What the shuffler offers to nodes; batches are delivered in the background."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(courier.run(shuffler))
-        task.add_done_callback(_end_with_the_courier)
+        task = asyncio.create_task(delivery.run(shuffler))
+        task.add_done_callback(_stop_with_delivery)
         try:
             yield
         finally:
@@ -77,15 +77,15 @@ def shuffler_app(shuffler: Shuffler, courier: Courier) -> FastAPI:
     return app
 
 
-def _end_with_the_courier(task: asyncio.Task[None]) -> None:
-    """A shuffler whose courier failed would collect reports for nobody: say why, and stop."""
+def _stop_with_delivery(task: asyncio.Task[None]) -> None:
+    """A shuffler that cannot deliver would collect reports for nobody: say why, and stop."""
     if not task.cancelled() and task.exception() is not None:
-        _LOG.critical("the courier failed, the shuffler stops", exc_info=task.exception())
+        _LOG.critical("delivering batches failed; the shuffler stops", exc_info=task.exception())
         signal.raise_signal(signal.SIGTERM)
 
 
 def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
-    """The analyser's side towards the shuffler; TLS has already made sure that it is the one."""
+    """What the analyser offers to the shuffler; TLS has already made sure that it is the one."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -97,7 +97,7 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
-        return _where(analyser)
+        return _ingest_status(analyser)
 
     @app.post("/v1/batches/{run}/{round_number}")
     async def batch(
@@ -119,17 +119,17 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
                 analyser.work_in_background()
         except Refused as refused:
             _LOG.warning("batch refused: %s", refused)
-            body = {"refused": str(refused), **_where(analyser)}
+            body = {"refused": str(refused), **_ingest_status(analyser)}
             return JSONResponse(body, status_code=_INGEST_STATUS_OF.get(refused.code, 409))
-        return JSONResponse(_where(analyser), status_code=202)
+        return JSONResponse(_ingest_status(analyser), status_code=202)
 
     return app
 
 
 def _check_free(receiving: asyncio.Lock) -> None:
-    """One body at a time, and none while one is processed: a batch may take all the memory."""
+    """One body at a time, and none while a batch is processed, which may take all the memory."""
     if receiving.locked():
-        raise Refused("busy", "a batch is being received; ask again for the status later.")
+        raise Refused("busy", "a batch is being received; ask for the status again later.")
 
 
 def analyser_public_app(analyser: Analyser) -> FastAPI:
@@ -142,7 +142,7 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 
     @app.get("/v1/model")
     async def model() -> Response:
-        now = analyser.checkpoint
+        now = analyser.state
         return Response(
             now.model,
             media_type="application/octet-stream",
@@ -152,13 +152,13 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
     return app
 
 
-def _where(analyser: Analyser) -> dict[str, Any]:
+def _ingest_status(analyser: Analyser) -> dict[str, Any]:
     # The batch first: once it is no longer on its way, round and end are those after it.
     processing, last = analyser.processing, analyser.last_batch
     return {
         "processing": processing,
         "batch": last,
-        "round": analyser.checkpoint.next_round,
+        "round": analyser.state.next_round,
         "finished": analyser.finished,
     }
 
@@ -200,12 +200,12 @@ async def read_at_most(request: Request, size: int) -> bytes:
 
 
 async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
-    """The next part of a body; a sender that fell silent must not keep its place for ever."""
+    """The next part of a body; a sender that stopped sending must not block the others."""
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             return await anext(parts, None)
     except TimeoutError:
-        raise Refused("slow", f"no byte came for {_BODY_SECONDS:g} s; send it again.") from None
+        raise Refused("slow", f"nothing came for {_BODY_SECONDS:g} s; send it again.") from None
 
 
 def serve(servers: Sequence[uvicorn.Server]) -> None:
@@ -230,7 +230,7 @@ def shuffler_servers(config: ShufflerConfig, shuffler: Shuffler) -> list[uvicorn
     """The shuffler's one server, with its client certificate for the analyser."""
     tls = trust_only(config.analyser_certificate)
     tls.load_cert_chain(config.client_certificate, config.client_key)
-    app = shuffler_app(shuffler, Courier(url=config.analyser_url, tls=tls))
+    app = shuffler_app(shuffler, BatchDelivery(url=config.analyser_url, tls=tls))
     return [_server(app, config, port=config.port)]
 
 
@@ -257,10 +257,20 @@ def _server(
         port=port,
         ssl_certfile=str(config.certificate),
         ssl_keyfile=str(config.private_key),
+        ws="none",
         access_log=False,
         log_level="warning",
         log_config=None,
         timeout_graceful_shutdown=2,
         **tls,
     )
+    try:
+        settings.load()
+    except OSError as error:  # ssl.SSLError too
+        raise TacitError(
+            f"cannot use the certificate {config.certificate} and its key ({error}); copy both "
+            "from the folder that 'tacit fleet init' wrote."
+        ) from error
+    assert settings.ssl is not None, "a certificate was given"
+    settings.ssl.minimum_version = TLS_FLOOR
     return uvicorn.Server(settings)

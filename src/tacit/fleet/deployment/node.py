@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import httpx
@@ -26,13 +25,13 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import LedgerError, TacitError
-from tacit.fleet.deployment.config import FleetRun, NodeConfig, read_run
-from tacit.fleet.deployment.keys import trust_only, write_secret_once
+from tacit.fleet.deployment.config import NodeConfig, RunDescription, read_run
 from tacit.fleet.deployment.seal import Sealer
 from tacit.fleet.deployment.tokens import make_token
 from tacit.fleet.learning.learner import Learner
-from tacit.guarantee import round_up
 from tacit.ledger import Ledger
+from tacit.system.certificates import trust_only
+from tacit.system.files import write_once
 from tacit.system.locks import locked
 
 NO_REPORT = "this node made no report; its own log says why"
@@ -55,7 +54,7 @@ class ShufflerClient:
     Whoever else runs a part of the fleet, the analyser above all, must not get a report from here.
     """
 
-    def __init__(self, config: NodeConfig, fleet: FleetRun) -> None:
+    def __init__(self, config: NodeConfig, fleet: RunDescription) -> None:
         self._run = fleet.run
         self._name = config.name
         self._key = config.token_key.read_bytes()
@@ -93,13 +92,16 @@ class ShufflerClient:
 class Outbox:
     """The node's sealed reports and its ledger: what it has committed to, on its own disk."""
 
-    def __init__(self, config: NodeConfig, fleet: FleetRun, learner: Learner) -> None:
+    def __init__(self, config: NodeConfig, fleet: RunDescription, learner: Learner) -> None:
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
         self._subject = config.name
         self._run = fleet.run
         self._learner = learner
-        self._ledger = Ledger.open(config.state / "ledger.db", **_node_budget(learner))
+        budget = learner.node_budget()
+        self._ledger = Ledger.open(
+            config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
+        )
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
 
     def commit(self, round_number: int, make_report: Callable[[], list[bytes]]) -> bytes:
@@ -148,7 +150,7 @@ class Outbox:
         sealed = [self._sealer.seal(m, round_number=round_number) for m in make_report()]
         # Where the drive knows no locks another task may have been first; then its report counts.
         with contextlib.suppress(FileExistsError):
-            write_secret_once(self._path(round_number), b"".join(sealed))
+            write_once(self._path(round_number), b"".join(sealed), mode=0o600)
 
     def _purpose(self, round_number: int) -> str:
         return f"fleet run {self._run} round {round_number}"
@@ -175,15 +177,6 @@ class Outbox:
                 path.unlink(missing_ok=True)
 
 
-def _node_budget(learner: Learner) -> dict[str, Any]:
-    """The node's own limit over the whole run, a hair above the sum of its debits."""
-    plan = learner.plan
-    if plan.mechanism == "privunit":
-        total = plan.client_rounds * learner.node_cost(1).epsilon
-        return {"budget_epsilon": round_up(total, digits=9)}
-    return {"budget_epsilon": round_up(plan.epsilon, digits=9), "budget_delta": plan.delta}
-
-
 def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) -> Acknowledgement:
     """One node's part in one round; what stands in the way is acknowledged, not raised.
 
@@ -199,7 +192,9 @@ def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) 
     try:
         return _report(config, fleet, shuffler, round_number=round_number, model=model)
     except httpx.HTTPError as error:
-        return Acknowledgement(accepted=False, reason=f"no shuffler: {type(error).__name__}")
+        return Acknowledgement(
+            accepted=False, reason=f"the shuffler does not answer: {type(error).__name__}"
+        )
     except TacitError as error:
         _LOG.error("no report for round %d: %s", round_number, error)
         return Acknowledgement(accepted=False, reason=NO_REPORT)
@@ -209,7 +204,7 @@ def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) 
 
 def _report(
     config: NodeConfig,
-    fleet: FleetRun,
+    fleet: RunDescription,
     shuffler: ShufflerClient,
     *,
     round_number: int,

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tacit.errors import TacitError
 from tacit.fleet.deployment.config import (
     AnalyserConfig,
-    FleetRun,
     NodeConfig,
+    RunDescription,
     ServerConfig,
     ShufflerConfig,
     read_config,
     read_run,
 )
-from tacit.fleet.deployment.keys import trust_only, write_atomic
+from tacit.system.certificates import trust_only
+from tacit.system.files import write_atomic
 from tacit.system.locks import locked
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 _RESTART_SECONDS = 1.0
-_LARGEST_BATCH = 2**32  # only the pinned shuffler can send one at all
+_LARGEST_BATCH = 2**32  # only the shuffler, known by its certificate, can send one at all
 
 
 def run_shuffler(path: Path) -> None:
@@ -90,7 +91,7 @@ def _only_one(folder: Path, what: str) -> Iterator[None]:
         yield
 
 
-def open_analyser(config: AnalyserConfig, fleet: FleetRun) -> Analyser:
+def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
     """The analyser of a run over its folder; first finishes what a crash left."""
     from tacit.fleet.deployment.analyser import Analyser
     from tacit.fleet.learning.learner import Learner
@@ -108,7 +109,7 @@ def open_analyser(config: AnalyserConfig, fleet: FleetRun) -> Analyser:
 
 
 def run_node(path: Path) -> NoReturn:
-    """Keep Flower's SuperNode running for one node; what it runs is pinned to the installation."""
+    """Keep Flower's SuperNode running for one node; it runs the installed application only."""
     config = read_config(path, NodeConfig)
     read_run(config.plan)
     for needed in (config.data, config.identity, config.token_key):
@@ -172,7 +173,7 @@ def shuffler_status(config: ServerConfig) -> dict[str, Any]:
 def flower_environment(
     home: Path, *, commands: Callable[[Path], None] | None = None
 ) -> dict[str, str]:
-    """The environment in which Flower's commands run: found, quiet, and at home in `home`.
+    """The environment in which Flower's commands are found and run quietly, with files in `home`.
 
     What `commands` writes into a folder is found before Flower's commands of the same names.
     """
@@ -190,7 +191,7 @@ def flower_environment(
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
-        # Two further ports of the SuperLink's, with nobody in front of them.
+        # Two further ports of the SuperLink's, which would have no access control.
         "FLWR_INTERNAL_GRPC_CONTROL_API": "0",
         "FLWR_INTERNAL_GRPC_FLEET_API": "0",
         # The nodes' tasks are small; a thread pool each would only compete for the cores.
@@ -200,7 +201,7 @@ def flower_environment(
 
 
 def _check_found_first(folder: Path, path: str) -> None:
-    """Start nothing where the search would go past our commands and on to Flower's own."""
+    """Start nothing where the search would miss our commands and find Flower's own."""
     for command in sorted(folder.iterdir()):
         if shutil.which(command.name, path=path) != str(command):
             raise TacitError(

@@ -1,14 +1,12 @@
 """Set up a fleet: keys, certificates, the plan, and a folder for every service and node.
 
 `tacit fleet init` calls `set_up`. Each folder under the target holds all that one machine needs
-and nothing that another one may not see: move `shuffler/`, `analyser/`, `server/` and every folder
+and nothing that it may not see: move `shuffler/`, `analyser/`, `server/` and every folder
 in `nodes/` to its machine.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import re
 import secrets
 from dataclasses import dataclass
@@ -18,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import TacitError, check_at_least
-from tacit.fleet.deployment.config import FleetRun, own_host
+from tacit.fleet.deployment.config import RunDescription, own_host
 from tacit.fleet.deployment.flower.bundle import write_app
-from tacit.fleet.deployment.keys import Pair, node_identity, self_signed, write_atomic, write_secret
+from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.seal import new_key
 from tacit.fleet.deployment.tokens import new_secret, node_key
-from tacit.fleet.plan import FleetPlan, PrivUnitSettings, make_plan
-from tacit.fleet.reports.cost import composed_epsilon
+from tacit.fleet.reports.calibration import make_plan
+from tacit.fleet.reports.mechanisms import report_of
+from tacit.system.certificates import Pair, self_signed
+from tacit.system.files import write_atomic, write_secret
+from tacit.system.toml import write_toml
 
 if TYPE_CHECKING:
     from tacit.data import Dataset
 
-_STEP = 1e-6
 _LOCAL = ("localhost", "127.0.0.1")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
@@ -84,7 +84,7 @@ class Certificates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class FleetRequest:
     """What the operator asks for; the plan adds keys, the run's name and the local epsilon."""
 
     n_nodes: int
@@ -97,20 +97,22 @@ class Wishes:
     n_kernels: int = 256
 
 
-def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: int) -> FleetRun:
+def set_up(
+    folder: Path, data: Dataset, request: FleetRequest, hosts: Hosts, *, seed: int
+) -> RunDescription:
     """Write a whole fleet into `folder`, which must be new or empty; returns its run."""
-    _check(folder, wishes, hosts)
+    _check(folder, request, hosts)
     private, public = new_key()
-    fleet = new_run(data, wishes, public_key=public)
-    names = [f"node-{i + 1}" for i in range(wishes.n_nodes)]
-    # All that can be refused comes before the first file: a corrected try needs an empty folder.
-    parts = _split(data, wishes.n_nodes, seed=seed)
+    fleet = new_run(data, request, public_key=public)
+    names = [f"node-{i + 1}" for i in range(request.n_nodes)]
+    # Everything is checked before the first file: another attempt needs an empty folder.
+    parts = _split(data, request.n_nodes, seed=seed)
     tls = hosts.certificates(fleet.run)
     _write_plan(folder, fleet)
     secret = new_secret()
     _write_shuffler(folder / "shuffler", fleet, tls, hosts, names=names, secret=secret)
-    pinned = (folder / "shuffler" / "client.crt").read_bytes()
-    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, pinned=pinned)
+    client = (folder / "shuffler" / "client.crt").read_bytes()
+    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, shuffler=client)
     _write_server(folder / "server", fleet, tls, hosts)
     for i, name in enumerate(names):
         key = node_key(secret, run=fleet.run, node=name)
@@ -122,55 +124,37 @@ def set_up(folder: Path, data: Dataset, wishes: Wishes, hosts: Hosts, *, seed: i
     return fleet
 
 
-def new_run(data: Dataset, wishes: Wishes, *, public_key: bytes) -> FleetRun:
-    """A run that keeps `wishes.epsilon` even if only `n_min` nodes report in every round."""
+def new_run(data: Dataset, request: FleetRequest, *, public_key: bytes) -> RunDescription:
+    """A run that keeps `request.epsilon` even if only `n_min` nodes report in every round."""
     plan = make_plan(
         classes=tuple(str(label) for label in data.classes),
         n_channels=int(data.X_train.shape[1]),
         length=int(data.X_train.shape[2]),
-        mechanism=wishes.mechanism,
-        n_clients=wishes.n_nodes,
-        epsilon=wishes.epsilon,
-        delta=wishes.delta,
-        n_rounds=wishes.rounds,
-        n_min=wishes.n_min,
-        n_kernels=wishes.n_kernels,
+        mechanism=request.mechanism,
+        n_clients=request.n_nodes,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        n_rounds=request.rounds,
+        n_min=request.n_min,
+        n_kernels=request.n_kernels,
     )
-    return FleetRun(
+    return RunDescription(
         run=secrets.token_hex(8),
-        round_seconds=wishes.round_seconds,
+        round_seconds=request.round_seconds,
         analyser_key=public_key.hex(),
-        plan=_with_short_epsilon(plan),
+        plan=report_of(plan).plan_for_files(),
     )
 
 
-def _with_short_epsilon(plan: FleetPlan) -> FleetPlan:
-    """Cut the local epsilon to six decimals, so that rounding cannot carry a sum past a budget.
-
-    Where shuffling gains too little to be claimed, it is an equal share of the total instead.
-    """
-    if not isinstance(plan.settings, PrivUnitSettings):
-        return plan
-    share, rounds = plan.epsilon / plan.client_rounds, [plan.n_min] * plan.client_rounds
-    cut = _cut(max(plan.settings.local_epsilon, share))
-    total, _ = composed_epsilon(rounds, local_epsilon=cut, delta=plan.delta)
-    local_epsilon = cut if total <= plan.epsilon else _cut(share)
-    return dataclasses.replace(plan, settings=PrivUnitSettings(local_epsilon=local_epsilon))
-
-
-def _cut(epsilon: float) -> float:
-    return round(math.floor(epsilon * (1.0 - 1e-9) / _STEP) * _STEP, 6)
-
-
-def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
-    check_at_least(wishes.n_nodes, 2, name="nodes")
-    check_at_least(wishes.rounds, 1, name="rounds")
-    if not 2 <= wishes.n_min <= wishes.n_nodes:
+def _check(folder: Path, request: FleetRequest, hosts: Hosts) -> None:
+    check_at_least(request.n_nodes, 2, name="nodes")
+    check_at_least(request.rounds, 1, name="rounds")
+    if not 2 <= request.n_min <= request.n_nodes:
         raise TacitError(
-            f"n_min must lie between 2 and the {wishes.n_nodes} nodes, got {wishes.n_min}."
+            f"n_min must lie between 2 and the {request.n_nodes} nodes, got {request.n_min}."
         )
-    if not 1024 <= hosts.port <= 65000 - wishes.n_nodes:
-        raise TacitError(f"the first port must lie in 1024..{65000 - wishes.n_nodes}.")
+    if not 1024 <= hosts.port <= 65000 - request.n_nodes:
+        raise TacitError(f"the first port must lie in 1024..{65000 - request.n_nodes}.")
     for host in (hosts.server, hosts.shuffler, hosts.analyser, hosts.listen):
         if not _HOST.fullmatch(host):
             raise TacitError(f"a host is a name or an IPv4 address, got {host!r}.")
@@ -182,20 +166,20 @@ def _check(folder: Path, wishes: Wishes, hosts: Hosts) -> None:
 
 def _write_shuffler(
     folder: Path,
-    fleet: FleetRun,
+    fleet: RunDescription,
     tls: Certificates,
     hosts: Hosts,
     *,
     names: list[str],
     secret: bytes,
 ) -> None:
-    tls.shuffler.write(folder, "tls")
-    self_signed(f"shuffler of {fleet.run}").write(folder, "client")
+    _write_pair(tls.shuffler, folder, "tls")
+    _write_pair(self_signed(f"shuffler of {fleet.run}"), folder, "client")
     write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_secret(folder / "registration.key", secret)
     write_atomic(folder / "nodes.txt", "".join(f"{name}\n" for name in names).encode())
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "shuffler.toml",
         {
             "plan": "plan.toml",
@@ -216,18 +200,18 @@ def _write_shuffler(
 
 def _write_analyser(
     folder: Path,
-    fleet: FleetRun,
+    fleet: RunDescription,
     tls: Certificates,
     hosts: Hosts,
     *,
     sealing_key: bytes,
-    pinned: bytes,
+    shuffler: bytes,
 ) -> None:
-    tls.analyser.write(folder, "tls")
+    _write_pair(tls.analyser, folder, "tls")
     write_secret(folder / "sealing.key", sealing_key)
-    write_atomic(folder / "shuffler.crt", pinned)
+    write_atomic(folder / "shuffler.crt", shuffler)
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "analyser.toml",
         {
             "plan": "plan.toml",
@@ -243,13 +227,13 @@ def _write_analyser(
     )
 
 
-def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts) -> None:
-    tls.server.write(folder, "tls")
+def _write_server(folder: Path, fleet: RunDescription, tls: Certificates, hosts: Hosts) -> None:
+    _write_pair(tls.server, folder, "tls")
     write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     write_app(folder / "app")
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "server.toml",
         {
             "plan": "plan.toml",
@@ -270,7 +254,7 @@ def _write_server(folder: Path, fleet: FleetRun, tls: Certificates, hosts: Hosts
 
 def _write_node(
     folder: Path,
-    fleet: FleetRun,
+    fleet: RunDescription,
     tls: Certificates,
     hosts: Hosts,
     *,
@@ -284,7 +268,7 @@ def _write_node(
     write_atomic(folder / "server.crt", tls.server.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     _write_plan(folder, fleet)
-    _write_toml(
+    write_toml(
         folder / "node.toml",
         {
             "plan": "plan.toml",
@@ -309,8 +293,8 @@ def _names(*hosts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _write_plan(folder: Path, fleet: FleetRun) -> None:
-    _write_toml(folder / "plan.toml", fleet.to_plain())
+def _write_plan(folder: Path, fleet: RunDescription) -> None:
+    write_toml(folder / "plan.toml", fleet.to_plain())
 
 
 def _split(data: Dataset, n_nodes: int, *, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -328,7 +312,5 @@ def _write_series(path: Path, data: Dataset, mine: np.ndarray[Any, np.dtype[np.b
     write_secret(path, out.getvalue())
 
 
-def _write_toml(path: Path, values: dict[str, Any]) -> None:
-    import tomli_w
-
-    write_atomic(path, tomli_w.dumps(values).encode())
+def _write_pair(pair: Pair, folder: Path, name: str) -> None:
+    pair.write(certificate=folder / f"{name}.crt", key=folder / f"{name}.key")

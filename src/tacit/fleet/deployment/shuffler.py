@@ -38,7 +38,7 @@ class Shuffler:
 
     Guarantee: given the contents, every assignment of messages to senders is equally likely in
     what `release` returns; nothing else about the senders is in it but their number. Every round
-    leaves at most once, in one batch, whatever the analyser asks and whatever dies.
+    leaves at most once, in one batch, whatever the analyser asks and whatever crashes.
     Assumes: `source` is uniform, independent and secret; the shuffler and the analyser do not
     collude; the registered nodes are that many different persons; `folder` keeps what was written.
     Not covered: who took part and when, which the shuffler and the network see.
@@ -144,7 +144,7 @@ class Shuffler:
         if run != self.run:
             raise Refused("wrong-run", f"this shuffler serves run {self.run}, not {run[:64]}.")
         if self.round_number is None:
-            raise Refused("closed", "no round is open; ask again for the status later.")
+            raise Refused("closed", "no round is open; ask for the status again later.")
         if round_number != self.round_number:
             raise Refused(
                 "wrong-round",

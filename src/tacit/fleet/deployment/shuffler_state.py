@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tacit.errors import BundleError, TacitError
-from tacit.fleet.deployment.keys import write_secret
+from tacit.system.files import write_secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class _Waiting:
 class ForwardRecord:
     """The forwarded rounds of one run, and the batch that the analyser has not acknowledged.
 
-    Guarantee: once `forward` returns, its round counts as forwarded whatever dies, and `waiting`
+    Guarantee: once `forward` returns, its round counts as forwarded whatever crashes, and `waiting`
     is the same batch until `acknowledged`; afterwards no message is left in the folder.
     Assumes: the folder belongs to one shuffler, and its disk keeps what it acknowledged.
     Not covered: a folder that is restored from an old copy forgets the rounds since then.

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import HeadModel, class_scores, feature_map, initial_model
+from tacit.fleet.learning.head import HeadModel, class_scores, feature_map, initial_model
+from tacit.fleet.learning.rounds import client_messages, server_step
 from tacit.fleet.plan import FleetPlan
-from tacit.fleet.reports import privunit, protocol
+from tacit.fleet.reports.mechanisms import report_of
+from tacit.fleet.reports.protocol import NodeBudget
 from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
@@ -26,8 +28,9 @@ class Learner:
 
     def __init__(self, plan: FleetPlan) -> None:
         self.plan = plan
-        self.message_bytes = protocol.message_bytes(plan)
-        self.messages_per_node = protocol.messages_per_client(plan)
+        self._report = report_of(plan)
+        self.message_bytes = self._report.message_bytes
+        self.messages_per_node = self._report.messages_per_client
 
     def initial(self) -> bytes:
         """The model before the first round."""
@@ -43,58 +46,32 @@ class Learner:
     ) -> list[bytes]:
         """A node's randomized messages for one round.
 
-        Guarantee, Assumes, Composes, Not covered: see `protocol.local_report`.
+        Guarantee, Assumes, Composes, Not covered: see `Report.randomize` of the plan's mechanism.
         """
         head = model_from_bytes(model, self.plan)
-        return protocol.client_messages(head, X, y, self.plan, source=source)
+        return client_messages(head, X, y, self.plan, source=source)
 
     def check(self, message: bytes) -> None:
-        """Refuse a message that the randomizer cannot have produced; shares look like anything."""
-        if self.plan.mechanism == "privunit":
-            privunit.decode(message, self.plan)
+        """Refuse a message that no honest node can have sent, as far as one message shows it."""
+        self._report.check(message)
 
     def update(self, model: bytes, messages: list[bytes]) -> bytes:
         """The next model from one round's messages, or a refusal to release the round."""
         head = model_from_bytes(model, self.plan)
-        mean = protocol.collect(messages, self.plan)
-        return model_to_bytes(protocol.round_update(head, mean, self.plan))
+        mean = self._report.collect(messages).mean
+        return model_to_bytes(server_step(head, mean, self.plan))
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        """What protects a client that took part in rounds with these numbers of reports."""
-        if self.plan.mechanism == "privunit":
-            from tacit.fleet.reports.cost import fleet_guarantee
-
-            epsilon = privunit.settings_of(self.plan).local_epsilon
-            return fleet_guarantee(received, local_epsilon=epsilon, delta=self.plan.delta)
-        return protocol.guarantee_after(self.plan, received)
+        """What protects every client of a run whose rounds had these numbers of reports."""
+        return self._report.guarantee(received)
 
     def node_cost(self, round_index: int) -> DpGuarantee:
-        """What one node debits for its report of the `round_index`-th round it takes part in.
+        """What one node debits for its report of the `round_index`-th round it takes part in."""
+        return self._report.node_cost(round_index)
 
-        `privunit`: its own local guarantee, which needs to trust nobody. `distributed`: what the
-        round adds to the guarantee of the sum over `n_min` nodes, since one report is shares.
-        """
-        if self.plan.mechanism == "privunit":
-            return DpGuarantee(
-                epsilon=privunit.settings_of(self.plan).local_epsilon,
-                model="local",
-                unit="client",
-                assumptions=(privunit.ASSUMPTIONS[-1],),
-            )
-        return self._added_cost(round_index)
-
-    def _added_cost(self, round_index: int) -> DpGuarantee:
-        before = self.spent([self.plan.n_min] * (round_index - 1))
-        after = self.spent([self.plan.n_min] * round_index)
-        assert after is not None, "one round or more has a cost"
-        return DpGuarantee(
-            epsilon=after.epsilon - (before.epsilon if before else 0.0),
-            delta=after.delta - (before.delta if before else 0.0),
-            model=after.model,
-            unit="client",
-            assumptions=after.assumptions,
-            not_covered=after.not_covered,
-        )
+    def node_budget(self) -> NodeBudget:
+        """A node's own limit over the whole run."""
+        return self._report.node_budget()
 
     def predict(self, model: bytes, X: Floats) -> NDArray[Any]:
         """Labels of series from the average of the last iterates."""

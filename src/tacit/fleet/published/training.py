@@ -45,7 +45,7 @@ from tacit.fleet.published.perturbation import (
     perturb,
     unflatten,
 )
-from tacit.fleet.simulation.linking import reidentification_rate
+from tacit.fleet.reports.linking import reidentification_rate
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
 from tacit.system.progress import Progress, silent
@@ -204,7 +204,9 @@ def run_published(
     """
     n_clients = len(data.rows)
     coefficients = _coefficients(k, n_clients)
-    wishes = np.ones(n_clients) if proposals is None else np.asarray(proposals, dtype=np.float64)
+    proposed_delays = (
+        np.ones(n_clients) if proposals is None else np.asarray(proposals, dtype=np.float64)
+    )
     rng = np.random.default_rng(seed)
     spec = cnn_spec(
         n_channels=data.X.shape[1],
@@ -228,7 +230,7 @@ def run_published(
         members = rng.choice(n_clients, min(config.clients_per_round, n_clients), replace=False)
         updates = _local_updates(network, weights, data, members, config, rng)
         mean, linked = _aggregate(
-            updates, parts, coefficients[members], wishes, epsilon_t, config, source
+            updates, parts, coefficients[members], proposed_delays, epsilon_t, config, source
         )
         weights = unflatten(_flat(weights) - mean, weights)
         trajectory.append(weights)
@@ -288,7 +290,7 @@ def _aggregate(
     updates: Floats,
     parts: tuple[Part, Part],
     k: Floats,
-    wishes: Floats,
+    proposed_delays: Floats,
     epsilon_t: float,
     config: PublishedConfig,
     source: NoiseSource,
@@ -303,6 +305,6 @@ def _aggregate(
         return clipped.mean(axis=0) + noise, None
     noisy, undone = perturb(clipped, parts, k=k, epsilon=epsilon_t, source=source)
     # The server reads messages in the order in which the delays let them arrive.
-    order = np.argsort(delays(len(noisy), wishes, source=source))
+    order = np.argsort(delays(len(noisy), proposed_delays, source=source))
     linked = reidentification_rate(noisy[order], clipped, order)
     return undone[order].mean(axis=0), linked

@@ -1,31 +1,27 @@
-"""The wire form of a round, the same for both mechanisms: what a client sends, what comes of it.
+"""The interface of a round's reports: what a client sends, what comes of it and what it costs.
 
-Client:   `client_messages(model, X, y, plan)` -> `messages_per_client(plan)` byte strings of
-          `message_bytes(plan)` each, to be sealed one by one and handed to the shuffler.
-Analyser: `collect(messages, plan)` -> `RoundSum`, or `RoundNotReleased` with too few reports;
-          `round_update(model, round_sum, plan)` -> the next model;
-          `guarantee_after(plan, received)` -> what a client in these rounds has spent.
+Client:   `randomize` its direction, then `encode` it: `messages_per_client` byte strings of
+          `message_bytes` each, to be sealed one by one and handed to the shuffler.
+Analyser: `check` every message, then `collect` them: a `RoundSum`, or `RoundNotReleased`.
+Account:  `guarantee` of a run after rounds with given numbers of reports; `node_cost` of one report
+          at its node.
 
-NumPy only on the client's side.
+A further mechanism needs three things: its settings in `tacit.fleet.plan`, a subclass of `Report`,
+and its line in `tacit.fleet.reports.mechanisms`. NumPy only on the client's side.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import HeadModel, client_direction, server_step
-from tacit.fleet.plan import FleetPlan
-from tacit.fleet.reports import distributed, privunit, shares
+from tacit.fleet.plan import FleetPlan, Settings
 from tacit.guarantee import DpGuarantee
-from tacit.noise import SYSTEM_NOISE, NoiseSource
-
-Report = NDArray[np.float64] | NDArray[np.int64]
+from tacit.noise import NoiseSource
 
 
 class RoundNotReleased(TacitError):
@@ -41,105 +37,108 @@ class RoundSum:
     refused: int
 
 
-def local_report(
-    model: HeadModel,
-    X: Floats,
-    y: Sequence[str] | NDArray[np.str_],
-    plan: FleetPlan,
-    *,
-    source: NoiseSource = SYSTEM_NOISE,
-) -> Report:
-    """One client's randomized report. A `distributed` one must leave only as shares.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBudget:
+    """What one node may spend over a whole run; without a delta none is spent."""
 
-    Guarantee, Assumes, Composes, Not covered: see `privunit.randomize`, `distributed.randomize`.
-    """
-    direction = client_direction(model, X, y, plan)[None, :]
-    if plan.mechanism == "privunit":
-        real: Floats = privunit.randomize(direction, plan, source=source)[0]
-        return real
-    whole: NDArray[np.int64] = distributed.randomize(direction, plan, source=source)[0]
-    return whole
+    epsilon: float
+    delta: float | None = None
 
 
-def encode_report(
-    report: Report, plan: FleetPlan, *, source: NoiseSource = SYSTEM_NOISE
-) -> list[bytes]:
-    """A report as messages of one size; `distributed` ones are split into shares here."""
-    if plan.mechanism == "privunit":
-        return [privunit.encode(np.asarray(report, dtype=np.float64), plan)]
-    return shares.encode(shares.split(report.astype(np.int64), plan, source=source))
+class Report(ABC):
+    """One mechanism under one plan."""
 
+    settings_type: ClassVar[type[Settings]]
+    # Whether the analyser sees single reports, which it could try to link to clients.
+    shows_single_reports: ClassVar[bool]
 
-def decode_report(message: bytes, plan: FleetPlan) -> Floats:
-    """A `privunit` report read back, or a refusal; shares mean nothing one by one."""
-    return privunit.decode(message, plan)
+    def __init__(self, plan: FleetPlan) -> None:
+        self.plan = plan
 
+    @staticmethod
+    @abstractmethod
+    def calibrate(draft: FleetPlan, *, n_most: int) -> Settings:
+        """The least noise that keeps the draft's total with `n_min` to `n_most` reports a round."""
 
-def client_messages(
-    model: HeadModel,
-    X: Floats,
-    y: Sequence[str] | NDArray[np.str_],
-    plan: FleetPlan,
-    *,
-    source: NoiseSource = SYSTEM_NOISE,
-) -> list[bytes]:
-    """Everything one client sends in one round."""
-    return encode_report(local_report(model, X, y, plan, source=source), plan, source=source)
+    @staticmethod
+    @abstractmethod
+    def default_rounds(n_clients: int) -> int:
+        """A public default for the number of rounds when all clients take part in each."""
 
+    @property
+    @abstractmethod
+    def message_bytes(self) -> int:
+        """The one size of every message of the run."""
 
-def messages_per_client(plan: FleetPlan) -> int:
-    """How many messages each client sends per round."""
-    return 1 if plan.mechanism == "privunit" else shares.messages_per_client(plan)
+    @property
+    @abstractmethod
+    def messages_per_client(self) -> int:
+        """How many messages each client sends per round."""
 
+    @abstractmethod
+    def randomize(self, directions: Floats, *, source: NoiseSource) -> Floats | Integers:
+        """One randomized report per row, a direction of norm at most 1.
 
-def message_bytes(plan: FleetPlan) -> int:
-    """The one size of every message of the run."""
-    if plan.mechanism == "privunit":
-        return privunit.message_bytes(plan)
-    return shares.message_bytes(plan)
+        Guarantee, Assumes, Composes, Not covered: see the mechanism.
+        """
 
+    @abstractmethod
+    def encode(self, report: Floats | Integers, *, source: NoiseSource) -> list[bytes]:
+        """A report as messages of one size, ready to be sealed."""
 
-def collect(messages: Iterable[bytes], plan: FleetPlan) -> RoundSum:
-    """Check and average a shuffled batch; the n that counts is the number of valid reports."""
-    if plan.mechanism == "privunit":
-        reports, refused = _valid_reports(messages, plan)
-        return average(np.array(reports).reshape(-1, plan.dimension), plan, refused=refused)
-    mixed = shares.combine(messages, plan)
-    check_enough(mixed.n, plan)
-    return RoundSum(distributed.mean_direction(mixed.total, mixed.n, plan), mixed.n, 0)
+    @abstractmethod
+    def check(self, message: bytes) -> None:
+        """Refuse a message that no honest client can have sent, as far as one message shows it."""
 
+    @abstractmethod
+    def collect(self, messages: Iterable[bytes]) -> RoundSum:
+        """Check and average a shuffled batch; the n that counts is the number of valid reports."""
 
-def _valid_reports(messages: Iterable[bytes], plan: FleetPlan) -> tuple[list[Floats], int]:
-    valid, refused = [], 0
-    for message in messages:
-        try:
-            valid.append(privunit.decode(message, plan))
-        except TacitError:
-            refused += 1
-    return valid, refused
+    @abstractmethod
+    def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
+        """The mean that `collect` would return for these clients, drawn without messages."""
 
+    @abstractmethod
+    def noise_norm(self) -> float:
+        """Root mean square norm of the noise on the mean of `n_min` reports; public."""
 
-def average(reports: Floats, plan: FleetPlan, *, refused: int = 0) -> RoundSum:
-    """The mean of `privunit` reports, if there are enough."""
-    check_enough(len(reports), plan)
-    return RoundSum(reports.mean(axis=0), len(reports), refused)
+    @abstractmethod
+    def weight(self, n: int) -> float:
+        """What a mean of `n` reports counts beside means with other settings: 1 / its variance."""
 
+    @abstractmethod
+    def with_local_epsilon(self, local_epsilon: float, *, n_min: int) -> Report:
+        """The same mechanism for those of the clients who chose their own local epsilon."""
 
-def check_enough(n: int, plan: FleetPlan) -> None:
-    """Refuse to release a round with fewer valid reports than the calibration counts on."""
-    if n < plan.n_min:
-        raise RoundNotReleased(
-            f"the round has {n} valid reports and needs {plan.n_min}; nothing of it is released."
-        )
+    @abstractmethod
+    def node_cost(self, round_index: int) -> DpGuarantee:
+        """What one node debits for its report of the `round_index`-th round it takes part in."""
 
+    @abstractmethod
+    def node_budget(self) -> NodeBudget:
+        """A node's own limit over the whole run, a hair above the sum of its debits."""
 
-def round_update(model: HeadModel, round_sum: RoundSum, plan: FleetPlan) -> HeadModel:
-    """The next model; post-processing of the released mean."""
-    return server_step(model, round_sum.mean, plan)
+    @abstractmethod
+    def _composed(self, received: Sequence[int]) -> DpGuarantee:
+        """What protects a client that took part in these rounds, at least one."""
 
+    def guarantee(self, received: Sequence[int]) -> DpGuarantee | None:
+        """What protects every client of a run whose rounds had these numbers of valid reports.
 
-def guarantee_after(plan: FleetPlan, received: Sequence[int]) -> DpGuarantee | None:
-    """What a client has spent that took part in rounds with these numbers of valid reports."""
-    if plan.mechanism == "privunit":
-        return privunit.spent(plan, received)
-    return distributed.spent(plan, received)
+        The one statement of a run, in simulation and in deployment. It is that of the worst
+        client: in the rounds with the fewest reports, as often as the plan lets it take part.
+        """
+        worst = sorted(received)[: self.plan.client_rounds]
+        return self._composed(worst) if worst else None
+
+    def plan_for_files(self) -> FleetPlan:
+        """The plan with settings that survive being written and added up in decimals."""
+        return self.plan
+
+    def check_enough(self, n: int) -> None:
+        """Refuse to release a round with fewer valid reports than the calibration counts on."""
+        if n < self.plan.n_min:
+            raise RoundNotReleased(
+                f"the round has {n} valid reports and needs {self.plan.n_min}; nothing of it is "
+                "released."
+            )

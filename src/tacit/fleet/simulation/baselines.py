@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.fleet.learning.clients import HeadModel, initial_model, local_moves, server_step
-from tacit.fleet.plan import FleetPlan, default_training
+from tacit.fleet.learning.clients import local_moves
+from tacit.fleet.learning.head import HeadModel, initial_model
+from tacit.fleet.learning.rounds import server_step
+from tacit.fleet.plan import FleetPlan
+from tacit.fleet.reports.calibration import default_training
 from tacit.fleet.simulation.simulator import Fleet
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian

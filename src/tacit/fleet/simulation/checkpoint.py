@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BundleError
-from tacit.fleet.learning.clients import HeadModel, initial_model
+from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.plan import FleetPlan, plan_from_json
+from tacit.system.files import write_secret
 
 _MAGIC = b"tacit fleet run 2\n"
 _OLD_MAGIC = b"tacit fleet run 1\n"  # did not keep the schedule
@@ -55,7 +54,7 @@ def deal_digest(
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class SimulationCheckpoint:
     """The model, the rounds opened so far with their numbers of reports, plan and schedule."""
 
     plan: FleetPlan
@@ -64,32 +63,12 @@ class Checkpoint:
     received: tuple[int, ...]
 
 
-def fresh(plan: FleetPlan, schedule: Schedule) -> Checkpoint:
+def fresh(plan: FleetPlan, schedule: Schedule) -> SimulationCheckpoint:
     """The state before the first round."""
-    return Checkpoint(plan, schedule, initial_model(plan), ())
+    return SimulationCheckpoint(plan, schedule, initial_model(plan), ())
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: readers see the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # or a power cut could undo the rename, and forget what was spent
-    finally:
-        os.close(folder)
-
-
-def save_checkpoint(path: Path, state: Checkpoint) -> None:
+def save_checkpoint(path: Path, state: SimulationCheckpoint) -> None:
     """Write the state to one file; plain arrays, nothing executable."""
     model, schedule = state.model, state.schedule
     buffer = io.BytesIO()
@@ -107,10 +86,10 @@ def save_checkpoint(path: Path, state: Checkpoint) -> None:
         deal=np.frombuffer(schedule.deal.encode(), dtype=np.uint8),
     )
     content = buffer.getvalue()
-    write_atomically(path, _MAGIC + hashlib.sha256(content).digest() + content)
+    write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
-def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> Checkpoint:
+def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> SimulationCheckpoint:
     """Read a state back; refuse a damaged file, or one of another plan than `plan`."""
     try:
         stored = path.read_bytes()
@@ -118,17 +97,19 @@ def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> Checkpoint:
         raise BundleError(f"there is no checkpoint {path}; start without --resume.") from error
     if stored.startswith(_OLD_MAGIC):
         raise BundleError(
-            f"the checkpoint {path} is of an earlier version, which did not keep the order of "
-            "the clients; start anew."
+            f"the checkpoint {path} was written by an earlier version, which kept no order "
+            "of the clients; start anew."
         )
     head, content = stored[:_HEAD], stored[_HEAD:]
     if head != _MAGIC + hashlib.sha256(content).digest():
-        raise BundleError(f"the checkpoint {path} is damaged or of another kind; start anew.")
+        raise BundleError(
+            f"the checkpoint {path} is damaged, or not a checkpoint of a fleet; start anew."
+        )
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return _checked(dict(arrays), path, plan)
 
 
-def resume_checkpoint(path: Path, plan: FleetPlan, schedule: Schedule) -> Checkpoint:
+def resume_checkpoint(path: Path, plan: FleetPlan, schedule: Schedule) -> SimulationCheckpoint:
     """The state to go on from, with the order of the clients that the file holds.
 
     The order of `schedule` is not looked at: it comes from a generator that a resumed run need
@@ -163,7 +144,9 @@ def _epsilon_of(client: int, schedule: Schedule) -> str:
     return f"the local epsilon {schedule.local_epsilon[client]!r}"
 
 
-def _checked(stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None) -> Checkpoint:
+def _checked(
+    stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None
+) -> SimulationCheckpoint:
     held = plan_from_json(stored["plan"].tobytes().decode())
     if plan is not None and held != plan:
         raise BundleError(
@@ -176,9 +159,9 @@ def _checked(stored: dict[str, NDArray[Any]], path: Path, plan: FleetPlan | None
     n_averaged, round_number = (int(value) for value in stored["counters"])
     received = tuple(int(n) for n in stored["received"])
     if not 0 <= round_number <= len(received) <= held.n_rounds or min(received, default=1) < 1:
-        raise BundleError(f"the checkpoint {path} counts rounds that cannot be; start anew.")
+        raise BundleError(f"the checkpoint {path} counts rounds that cannot have been; start anew.")
     model = HeadModel(weights[0], weights[1], weights[2], n_averaged, round_number)
-    return Checkpoint(held, _checked_schedule(stored, path), model, received)
+    return SimulationCheckpoint(held, _checked_schedule(stored, path), model, received)
 
 
 def _checked_schedule(stored: dict[str, NDArray[Any]], path: Path) -> Schedule:

@@ -2,7 +2,7 @@
 
 Deterministic given the split and the schedule, except for the noise, which comes from the
 operating system; a test may pass a seeded source. What the simulator returns is what the deployed
-analyser would know, plus the honest count of what was spent.
+analyser would know, and the same guarantee that it would state.
 """
 
 from __future__ import annotations
@@ -16,36 +16,30 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import ClientGroup, HeadModel, group_clients, local_directions
-from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
-from tacit.fleet.reports import distributed, privunit
-from tacit.fleet.reports.protocol import (
-    RoundNotReleased,
-    RoundSum,
-    check_enough,
-    guarantee_after,
-    round_update,
-)
+from tacit.fleet.learning.clients import ClientGroup, group_clients, local_directions
+from tacit.fleet.learning.head import HeadModel
+from tacit.fleet.learning.rounds import server_step
+from tacit.fleet.plan import FleetPlan, Training
+from tacit.fleet.reports.mechanisms import report_of
+from tacit.fleet.reports.protocol import Report, RoundNotReleased
 from tacit.fleet.simulation.checkpoint import (
-    Checkpoint,
     Schedule,
+    SimulationCheckpoint,
     deal_digest,
     fresh,
     resume_checkpoint,
     save_checkpoint,
 )
 from tacit.guarantee import DpGuarantee, show_up
-from tacit.mechanisms import second_moment
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 from tacit.system.threads import on_all_cores
 
-_PIECE = 100  # reports that are drawn at a time: what a cache holds
 _ACCOUNTED_ROUNDS = 8  # how often a run is accounted on its way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRecord:
+class SimulatedRound:
     """One round as the public sees it. `epsilon_spent` bounds the total from above."""
 
     round_number: int
@@ -56,7 +50,7 @@ class RoundRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetRun:
+class SimulatedRun:
     """The trained model with its guarantee; `client_epsilon` is what each client spent.
 
     `averages` are the weights that would have predicted after each round of this process; the
@@ -66,7 +60,7 @@ class FleetRun:
     model: HeadModel
     plan: FleetPlan
     guarantee: DpGuarantee
-    history: tuple[RoundRecord, ...]
+    history: tuple[SimulatedRound, ...]
     client_epsilon: Floats
     averages: tuple[Floats, ...]
 
@@ -139,11 +133,11 @@ def simulate(
     progress: Progress = silent,
     checkpoint: Path | None = None,
     resume: bool = False,
-) -> FleetRun:
+) -> SimulatedRun:
     """Run all rounds of the plan.
 
-    Guarantee: the plan's client-level (epsilon, delta) under replacement; `FleetRun.guarantee`
-    accounts the reports really received.
+    Guarantee: the plan's client-level (epsilon, delta) under replacement; `SimulatedRun.guarantee`
+    counts the reports that were really received.
     Assumes: the public `rng` decides only the order of clients and who drops out. A resumed run
     keeps the order of its checkpoint, so that no client's turn comes too often.
     Not covered: `local_epsilon` per client splits a batch: clients of different epsilon have
@@ -153,7 +147,7 @@ def simulate(
         raise TacitError(f"dropout must lie in [0, 1), got {dropout!r}.")
     per_round = fleet.n_clients if clients_per_round is None else clients_per_round
     _check_turns(plan, n_clients=fleet.n_clients, per_round=per_round)
-    crowds = _crowds(plan, local_epsilon, fleet.n_clients, per_round)
+    groups = _epsilon_groups(plan, local_epsilon, fleet.n_clients, per_round)
     # Drawn by a resumed run as well: its dropouts then follow as in a run that was not stopped.
     drawn = Schedule(
         order=tuple(int(client) for client in rng.permutation(fleet.n_clients)),
@@ -163,7 +157,7 @@ def simulate(
     )
     state = _start(plan, drawn, checkpoint, resume=resume)
     order = np.array(state.schedule.order)
-    history: list[RoundRecord] = []
+    history: list[SimulatedRound] = []
     averages: list[Floats] = []
     for number in range(plan.n_rounds):
         places = (number * per_round + np.arange(per_round)) % fleet.n_clients
@@ -173,12 +167,12 @@ def simulate(
         if number < len(state.received):
             history.append(_remembered(number + 1, state.received[number], plan))
             continue
-        state, record = _round(fleet, state, reporting, crowds, source, checkpoint)
+        state, record = _round(fleet, state, reporting, groups, source, checkpoint)
         history.append(record)
         averages.append(state.model.average)
         message = f"epsilon spent {show_up(record.epsilon_spent)}" if record.epsilon_spent else ""
         progress(number + 1, plan.n_rounds, message)
-    return _finish(state, crowds, history, averages)
+    return _finish(state, groups, history, averages)
 
 
 def _check_turns(plan: FleetPlan, *, n_clients: int, per_round: int) -> None:
@@ -197,7 +191,7 @@ def _check_turns(plan: FleetPlan, *, n_clients: int, per_round: int) -> None:
 
 def _start(
     plan: FleetPlan, drawn: Schedule, checkpoint: Path | None, *, resume: bool
-) -> Checkpoint:
+) -> SimulationCheckpoint:
     if not resume:
         if checkpoint is not None and checkpoint.exists():
             raise TacitError(
@@ -206,13 +200,13 @@ def _start(
             )
         return fresh(plan, drawn)
     if checkpoint is None:
-        raise TacitError("resume needs the checkpoint of the run to continue; name its file.")
+        raise TacitError("resume needs the checkpoint of the run to continue; give its file.")
     return resume_checkpoint(checkpoint, plan, drawn)
 
 
-def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> RoundRecord:
+def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> SimulatedRound:
     """A round before the resumption; its mean is gone, its cost is not."""
-    return RoundRecord(
+    return SimulatedRound(
         round_number=round_number,
         n_reports=n_reports,
         released=n_reports >= plan.n_min,
@@ -222,150 +216,129 @@ def _remembered(round_number: int, n_reports: int, plan: FleetPlan) -> RoundReco
 
 
 @dataclass(frozen=True, slots=True)
-class _Crowd:
-    """Clients with one and the same randomizer: who hides among whom."""
+class _EpsilonGroup:
+    """Clients with one and the same randomizer, who hide among each other alone."""
 
     members: NDArray[np.bool_]
-    plan: FleetPlan
+    report: Report
 
 
-def _crowds(
+def _epsilon_groups(
     plan: FleetPlan, local_epsilon: Sequence[float] | None, n_clients: int, per_round: int
-) -> list[_Crowd]:
+) -> list[_EpsilonGroup]:
+    report = report_of(plan)
     if local_epsilon is None:
-        return [_Crowd(np.ones(n_clients, dtype=bool), plan)]
+        return [_EpsilonGroup(np.ones(n_clients, dtype=bool), report)]
     values = np.asarray(local_epsilon, dtype=np.float64)
-    if plan.mechanism != "privunit" or per_round != n_clients or values.shape != (n_clients,):
+    if per_round != n_clients or values.shape != (n_clients,):
         raise TacitError(
-            "a local epsilon per client needs the mechanism privunit, full participation and "
-            f"one value for each of the {n_clients} clients."
+            "a local epsilon per client needs full participation and one value for each of the "
+            f"{n_clients} clients."
         )
-    crowds = []
+    groups = []
     for value in np.unique(values):
         members = values == value
-        own = replace(
-            plan,
-            settings=PrivUnitSettings(local_epsilon=float(value)),
-            n_min=int(np.count_nonzero(members)),
-        )
-        promised = privunit.spent(own, [own.n_min] * plan.n_rounds)
+        size = int(np.count_nonzero(members))
+        own = report.with_local_epsilon(float(value), n_min=size)
+        promised = own.guarantee([size] * plan.n_rounds)
         if promised is None or promised.epsilon > plan.epsilon:
             raise TacitError(
-                f"{own.n_min} clients with local epsilon {value:g} in {plan.n_rounds} rounds would "
+                f"{size} clients with local epsilon {value:g} in {plan.n_rounds} rounds would "
                 f"pass the total of {plan.epsilon:g}; give them a smaller one."
             )
-        crowds.append(_Crowd(members, own))
-    return crowds
+        groups.append(_EpsilonGroup(members, own))
+    return groups
 
 
 def _round(
     fleet: Fleet,
-    state: Checkpoint,
+    state: SimulationCheckpoint,
     reporting: Integers,
-    crowds: list[_Crowd],
+    groups: list[_EpsilonGroup],
     source: NoiseSource,
     checkpoint: Path | None,
-) -> tuple[Checkpoint, RoundRecord]:
+) -> tuple[SimulationCheckpoint, SimulatedRound]:
     """One round, entered in the books before anything of it is drawn."""
     plan = state.plan
     state = replace(state, received=(*state.received, max(1, len(reporting))))
     if checkpoint:
         save_checkpoint(checkpoint, state)
     try:
-        check_enough(len(reporting), plan)
-        summed = _release(fleet, state.model, reporting, crowds, source)
-        model, released, norm = (
-            round_update(state.model, summed, plan),
-            True,
-            float(np.linalg.norm(summed.mean)),
-        )
+        report_of(plan).check_enough(len(reporting))
+        mean = _release(fleet, state.model, reporting, groups, source)
+        model, released = server_step(state.model, mean, plan), True
+        norm = float(np.linalg.norm(mean))
     except RoundNotReleased:
         model, released, norm = state.model, False, 0.0
     state = replace(state, model=model)
     if checkpoint:
         save_checkpoint(checkpoint, state)
-    return state, RoundRecord(
+    return state, SimulatedRound(
         round_number=len(state.received),
         n_reports=len(reporting),
         released=released,
-        epsilon_spent=_on_the_way(state, crowds),
+        epsilon_spent=_on_the_way(state, groups),
         mean_norm=norm,
     )
 
 
 def _release(
-    fleet: Fleet, model: HeadModel, reporting: Integers, crowds: list[_Crowd], source: NoiseSource
-) -> RoundSum:
-    """The released mean; crowds are weighted by the inverse variance of their means."""
+    fleet: Fleet,
+    model: HeadModel,
+    reporting: Integers,
+    groups: list[_EpsilonGroup],
+    source: NoiseSource,
+) -> Floats:
+    """The released mean; groups are weighted by the inverse variance of their means."""
     means, weights = [], []
-    for crowd in crowds:
-        members = reporting[crowd.members[reporting]]
-        check_enough(len(members), crowd.plan)
-        directions = fleet.directions(members, model, crowd.plan)
-        means.append(_mean(directions, crowd.plan, source))
-        noise = 1.0
-        if crowd.plan.mechanism == "privunit":
-            noise = second_moment(privunit.parameters(crowd.plan))
-        weights.append(len(members) / noise)
-    mean = np.average(np.array(means), axis=0, weights=weights)
-    return RoundSum(mean, len(reporting), 0)
-
-
-def _mean(directions: Floats, plan: FleetPlan, source: NoiseSource) -> Floats:
-    if plan.mechanism == "privunit":
-        return _mean_of_reports(directions, plan, source)
-    total = distributed.summed(directions, plan, source=source)
-    return distributed.mean_direction(total, len(directions), plan)
-
-
-def _mean_of_reports(directions: Floats, plan: FleetPlan, source: NoiseSource) -> Floats:
-    """The mean of the `privunit` reports, drawn on all cores."""
-
-    def total(part: Floats) -> Floats:
-        summed: Floats = privunit.randomize(part, plan, source=source).sum(axis=0)
-        return summed
-
-    if source is not SYSTEM_NOISE:  # a seeded source has one order only
-        return total(directions) / len(directions)
-    n_pieces = -(-len(directions) // _PIECE)
-    parts = on_all_cores(total, np.array_split(directions, n_pieces))
-    mean: Floats = np.sum(parts, axis=0) / len(directions)
+    for group in groups:
+        members = reporting[group.members[reporting]]
+        group.report.check_enough(len(members))
+        directions = fleet.directions(members, model, group.report.plan)
+        means.append(group.report.simulated_mean(directions, source=source))
+        weights.append(group.report.weight(len(members)))
+    mean: Floats = np.average(np.array(means), axis=0, weights=weights)
     return mean
 
 
-def _spent(received: Sequence[int], crowd: _Crowd, *, most_rounds: int) -> DpGuarantee | None:
-    """The worst client of a crowd: in the rounds with the fewest reports, as often as possible."""
-    fewest = sorted(n for n in received if n >= crowd.plan.n_min)[:most_rounds]
-    # A crowd that is only a part of the batch is released complete or not at all.
-    counted = fewest if np.all(crowd.members) else [crowd.plan.n_min] * len(fewest)
-    return guarantee_after(crowd.plan, counted)
+def _spent(received: Sequence[int], group: _EpsilonGroup) -> DpGuarantee | None:
+    """What protects the clients of a group; a round with too few reports was never drawn."""
+    n_min = group.report.plan.n_min
+    released = [n for n in received if n >= n_min]
+    # A group that is only a part of the batch is released complete or not at all.
+    counted = released if np.all(group.members) else [n_min] * len(released)
+    return group.report.guarantee(counted)
 
 
-def _on_the_way(state: Checkpoint, crowds: list[_Crowd]) -> float:
+def _on_the_way(state: SimulationCheckpoint, groups: list[_EpsilonGroup]) -> float:
     """Epsilon spent so far, accounted a few times per run; 0.0 in between means not accounted."""
     done, total = len(state.received), state.plan.n_rounds
     if done % max(1, total // _ACCOUNTED_ROUNDS) and done != total:
         return 0.0
-    spent = [_spent(state.received, c, most_rounds=state.plan.client_rounds) for c in crowds]
+    spent = [_spent(state.received, group) for group in groups]
     return max((g.epsilon for g in spent if g is not None), default=0.0)
 
 
 def _finish(
-    state: Checkpoint, crowds: list[_Crowd], history: list[RoundRecord], averages: list[Floats]
-) -> FleetRun:
+    state: SimulationCheckpoint,
+    groups: list[_EpsilonGroup],
+    history: list[SimulatedRound],
+    averages: list[Floats],
+) -> SimulatedRun:
     plan = state.plan
-    client_epsilon = np.zeros(len(crowds[0].members))
+    client_epsilon = np.zeros(len(groups[0].members))
     guarantees: list[DpGuarantee] = []
-    for crowd in crowds:
-        spent = _spent(state.received, crowd, most_rounds=plan.client_rounds)
+    for group in groups:
+        spent = _spent(state.received, group)
         if spent is None:
+            n_min = group.report.plan.n_min
             raise RoundNotReleased(
-                f"no round had the {crowd.plan.n_min} reports it needs; nothing was learned. "
-                "Lower n_min when planning, or ask more clients per round."
+                f"no round had the {n_min} reports it needs; nothing was learned. Lower n_min when "
+                "planning, or ask more clients per round."
             )
-        client_epsilon[crowd.members] = spent.epsilon
+        client_epsilon[group.members] = spent.epsilon
         guarantees.append(spent)
-    return FleetRun(
+    return SimulatedRun(
         model=state.model,
         plan=plan,
         guarantee=max(guarantees, key=lambda guarantee: guarantee.epsilon),

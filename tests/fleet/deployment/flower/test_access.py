@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ import pytest
 from fleet_localhost import LocalFleet, kill_group, local_fleet, wait_until
 from tacit.errors import TacitError
 from tacit.fleet.deployment.flower import access, superlink
-from tacit.fleet.deployment.flower.access import SECRET_VARIABLE, Guard
+from tacit.fleet.deployment.flower.access import SECRET_VARIABLE, AccessControl
 from tacit.fleet.deployment.flower.allowed_commands import (
+    code_that_runs,
     write_node_commands,
     write_server_commands,
 )
@@ -34,17 +36,17 @@ from tacit.fleet.deployment.run import flower_environment
 SECRET = "0123456789abcdef"
 
 
-# The guard by itself.
+# Access control by itself.
 
 
-async def behind_the_guard(scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def behind_access_control(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 def answer(path: str, *headers: tuple[str, str]) -> int:
     async def ask() -> int:
-        transport = httpx.ASGITransport(app=Guard(behind_the_guard, secret=SECRET))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(app=AccessControl(behind_access_control, secret=SECRET))  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
             return (await client.post(path, headers=list(headers))).status_code
 
@@ -91,7 +93,7 @@ def test_a_socket_is_closed_and_the_start_of_the_service_passes() -> None:
             said.append(message["type"])
 
         scope = {"type": kind, "path": path, "headers": []}
-        await Guard(app, secret=SECRET)(scope, None, send)  # type: ignore[arg-type]
+        await AccessControl(app, secret=SECRET)(scope, None, send)  # type: ignore[arg-type]
         return said
 
     assert asyncio.run(talk("websocket", "/v1/fleet/x")) == ["websocket.close"]
@@ -128,8 +130,12 @@ def test_every_command_of_flowers_but_one_is_refused(tmp_path: Path) -> None:
             done = run_command(tmp_path / side / name)
             assert done.returncode == 1
             assert f"refused a task for {name}" in done.stderr
-        assert "--token" in run_command(tmp_path / side / allowed).stdout
-    assert "--runtime-api-address" in run_command(tmp_path / "server" / "flower-superexec").stdout
+    with ThreadPoolExecutor(3) as pool:  # each starts Flower, which takes seconds
+        own = ("node/flwr-clientapp", "server/flwr-serverapp", "server/flower-superexec")
+        client, server, superexec = pool.map(lambda name: run_command(tmp_path / name).stdout, own)
+    assert "--token" in client
+    assert "--token" in server
+    assert "--runtime-api-address" in superexec
 
 
 def test_a_search_that_would_miss_them_is_refused(
@@ -241,8 +247,8 @@ class Attacker:
         said: dict[str, Any] = json.loads(done.stdout)
         return said
 
-    def starts(self) -> dict[str, Any]:
-        return self.run("flwr", "run", str(self.home / "app"), "it", "--format", "json")
+    def flwr(self, *arguments: str) -> dict[str, Any]:
+        return self.run("flwr", *arguments, "--format", "json")
 
 
 @pytest.mark.slow
@@ -257,18 +263,21 @@ def test_a_stranger_cannot_command_the_server(tmp_path: Path) -> None:
         environment = superlink.server_environment(home)
         superlink._write_connection(home, fleet.server)
         with superlink._superlink(fleet.server, environment):
-            for said in (
-                attacker.starts(),
-                attacker.run("flwr", "list", "it", "--format", "json"),
-                attacker.run("flwr", "supernode", "list", "it", "--format", "json"),
-            ):
+            commands = (
+                ("run", str(attacker.home / "app"), "it"),
+                ("list", "it"),
+                ("supernode", "list", "it"),
+            )
+            with ThreadPoolExecutor(3) as pool:
+                answers = list(pool.map(lambda command: attacker.flwr(*command), commands))
+            for said in answers:
                 assert not said["success"]
                 assert "403 Forbidden" in said["error-message"]
             assert steal_a_task(fleet) == 403
 
             # The server itself gets through; and even it cannot run anything else.
             superlink._register_nodes(fleet.server, environment)
-            code = "from tacit.fleet.deployment.flower.access import flwr; flwr()"
+            code = code_that_runs(access.flwr)
             started = attacker.run(
                 *(sys.executable, "-c", code, "run", str(attacker.home / "app"), "it"),
                 *("--format", "json"),
@@ -362,7 +371,7 @@ def evil_server(fleet: LocalFleet) -> Iterator[None]:
 def test_a_server_cannot_send_code_to_a_node(tmp_path: Path) -> None:
     with local_fleet(tmp_path / "fleet", n_nodes=2, n_kernels=8) as fleet, evil_server(fleet):
         with pytest.raises(TacitError, match="answered a stranger"):
-            superlink._check_guarded(fleet.server)
+            superlink._check_access_control(fleet.server)
         attacker = Attacker(fleet, components='agentapp = "evil.code:app"\n', code=AGENT_APP)
         fleet.start("node-1")
         log = fleet.folder / "logs" / "node-1.log"

@@ -2,9 +2,9 @@
 
 Flower serves three interfaces on one port. The Fleet API, for the nodes, asks for a registered
 key. The Control API, which starts any run and registers any node, and the Runtime API, which hands
-a task with its token to whoever asks first, ask for nothing. So `Guard` stands in front: what is
-not the Fleet API needs a secret that is made anew at every start of the server and lives in the
-environment of its processes alone.
+a task with its token to whoever asks first, ask for nothing. `AccessControl` is put in front of
+them: what is not the Fleet API needs a secret that is made anew at every start of the server and
+that only the environment of its own processes holds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADER = "x-tacit-fleet-secret"
 _OPEN = "/v1/fleet/"
 
 
-class Guard:
+class AccessControl:
     """Lets the nodes' interface through, and everything else only with the server's secret."""
 
     def __init__(self, app: ASGIApp, *, secret: str) -> None:
@@ -51,21 +51,21 @@ class Guard:
 
 
 def superlink() -> None:
-    """Flower's SuperLink behind the guard; it ends with the server, which alone can command it."""
-    guard = Middleware(Guard, secret=_secret())
+    """Flower's SuperLink under access control; it ends with the server that started it."""
+    access_control = Middleware(AccessControl, secret=_secret())
     from flwr.supercore.app_utils import start_parent_process_monitor
     from flwr.superlink import extensions
     from flwr.superlink.cli import flower_superlink
 
     others = extensions.get_middleware
-    extensions.get_middleware = lambda: (guard, *others())
+    extensions.get_middleware = lambda: (access_control, *others())
     start_parent_process_monitor(os.getppid())
     sys.argv[0] = "flower-superlink"  # by which Flower knows the process when it ends
     flower_superlink()
 
 
 def superexec() -> None:
-    """Flower's SuperExec on the server, which fetches tasks from the guarded SuperLink."""
+    """Flower's SuperExec on the server, which fetches tasks from the SuperLink with the secret."""
     show_secret()
     from flwr.supercore.cli import flower_superexec
 
@@ -74,12 +74,25 @@ def superexec() -> None:
 
 
 def flwr() -> None:
-    """Flower's own command, let through by the guard."""
+    """Flower's own command, with the secret."""
     show_secret()
     from flwr.cli.app import app
 
     sys.argv[0] = "flwr"
     app()
+
+
+def register_nodes() -> None:
+    """Register the keys on the command line, after the name of the connection.
+
+    One process for many keys: starting Flower takes a second, registering a few milliseconds.
+    """
+    show_secret()
+    from flwr.cli.app import app
+
+    connection, *keys = sys.argv[1:]
+    for key in keys:
+        app(["supernode", "register", key, connection, "--format", "json"], standalone_mode=False)
 
 
 def show_secret() -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.fleet.deployment.flower.bundle import check_bundle, write_app
+from tacit.system.files import write_atomic
 
 # -P: the working directory is not a place to import code from.
-_RUN = "#!/bin/sh\nexec '{python}' -P -c 'from {module} import {name}; {name}()' \"$@\"\n"
+_RUN = "#!/bin/sh\nexec '{python}' -P -c '{code}' \"$@\"\n"
 _REFUSE = (
     "#!/bin/sh\n"
     "echo 'tacit: refused a task for {command}; a fleet runs its own application only.' >&2\n"
@@ -83,37 +84,34 @@ def _check(fab_file: bytes, *_: Any, **__: Any) -> None:
 
 
 def _replace(module: Any, name: str, function: Callable[..., Any]) -> None:
-    # Fails, and so runs nothing, if another version of Flower has no such step to guard.
+    # Fails, and so runs nothing, if another version of Flower has no such step to replace.
     getattr(module, name)
     setattr(module, name, function)
 
 
 def write_node_commands(folder: Path) -> None:
     """Write what a node's SuperNode may start, to be put first on its search path."""
-    _write_commands(
-        folder, {"flwr-clientapp": ("tacit.fleet.deployment.flower.allowed_commands", "clientapp")}
-    )
+    _write_commands(folder, {"flwr-clientapp": clientapp})
 
 
 def write_server_commands(folder: Path) -> None:
     """Write what the server's SuperLink may start, to be put first on its search path."""
-    commands = {
-        "flwr-serverapp": ("tacit.fleet.deployment.flower.allowed_commands", "serverapp"),
-        "flower-superexec": ("tacit.fleet.deployment.flower.access", "superexec"),
-    }
-    _write_commands(folder, commands)
+    from tacit.fleet.deployment.flower.access import superexec
+
+    _write_commands(folder, {"flwr-serverapp": serverapp, "flower-superexec": superexec})
 
 
-def _write_commands(folder: Path, commands: dict[str, tuple[str, str]]) -> None:
+def code_that_runs(function: Callable[[], None]) -> str:
+    """A line of Python for a fresh process; taken from the function, so that it cannot be stale."""
+    return f"from {function.__module__} import {function.__name__}; {function.__name__}()"
+
+
+def _write_commands(folder: Path, commands: dict[str, Callable[[], None]]) -> None:
     """The given commands, and a refusal for every other one that Flower has for a task."""
     from flwr.supercore.constant import TASK_TYPE_TO_COMMAND
 
-    folder.mkdir(parents=True, exist_ok=True)
     for command in {*TASK_TYPE_TO_COMMAND.values(), *commands}:
         text = _REFUSE.format(command=command)
         if command in commands:
-            module, name = commands[command]
-            text = _RUN.format(python=sys.executable, module=module, name=name)
-        path = folder / command
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+            text = _RUN.format(python=sys.executable, code=code_that_runs(commands[command]))
+        write_atomic(folder / command, text.encode(), mode=0o755)

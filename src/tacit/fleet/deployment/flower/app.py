@@ -19,8 +19,14 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from tacit.fleet.deployment.config import FleetRun, NodeConfig, ServerConfig, read_config, read_run
-from tacit.fleet.deployment.keys import trust_only
+from tacit.fleet.deployment.config import (
+    NodeConfig,
+    RunDescription,
+    ServerConfig,
+    read_config,
+    read_run,
+)
+from tacit.system.certificates import trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _POLL_SECONDS = 0.3
@@ -32,7 +38,7 @@ client_app = ClientApp()
 
 
 @server_app.main()  # type: ignore[untyped-decorator]
-def run_server(grid: Grid, context: Context) -> None:
+def drive_rounds(grid: Grid, context: Context) -> None:
     """Drive rounds until the analyser says that the run is finished."""
     config = read_config(Path(str(context.run_config["server-config"])), ServerConfig)
     fleet = read_run(config.plan)
@@ -103,7 +109,7 @@ class AnalyserClient:
                 time.sleep(_POLL_SECONDS)
 
 
-def _question(node: int, *, fleet: FleetRun, round_number: int, model: bytes) -> Message:
+def _question(node: int, *, fleet: RunDescription, round_number: int, model: bytes) -> Message:
     content = ConfigRecord({"run": fleet.run, "round": round_number, "model": model})
     return Message(
         content=RecordDict({"round": content}),
@@ -125,7 +131,11 @@ def _wait_for_nodes(grid: Grid, *, n_min: int, n_known: int, patience_seconds: f
 
 
 def _wait_for_round(
-    grid: Grid, analyser: AnalyserClient, fleet: FleetRun, round_number: int, asked: Iterable[str]
+    grid: Grid,
+    analyser: AnalyserClient,
+    fleet: RunDescription,
+    round_number: int,
+    asked: Iterable[str],
 ) -> None:
     """Return when the analyser has moved on, or when it is time to ask the nodes again."""
     waiting = set(asked)

@@ -2,7 +2,8 @@
 
 Flower sends the application's files from the server to every node and runs them there. So that a
 server cannot send other code, the bundle only names functions of the installed `tacit`, and a
-node compares what it received with the files below before it runs any of it (`pinned`).
+node compares what it received with the files below before it runs any of it
+(`allowed_commands`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 from tacit.errors import TacitError
-from tacit.fleet.deployment.keys import write_atomic
+from tacit.system.files import write_atomic
 
 APP_FILES = {
     "pyproject.toml": """\

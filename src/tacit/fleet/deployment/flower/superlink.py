@@ -1,7 +1,7 @@
 """Flower's SuperLink and one run over it, driven until the analyser has finished.
 
-The SuperLink obeys this server alone (`guard`) and starts nothing but the fleet's own application
-(`pinned`); before anything runs over it, that is put to the test.
+The SuperLink obeys this server alone (`access`) and starts nothing but the fleet's own application
+(`allowed_commands`); before anything runs over it, access is put to the test.
 
 The SuperLink's database remembers the nodes' keys; the state of the run itself lives with the
 analyser, so a SuperLink that dies costs nothing but the time to start another run with `--resume`.
@@ -21,12 +21,20 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.fleet.deployment.config import FleetRun, ServerConfig, own_host, read_config, read_run
-from tacit.fleet.deployment.flower.access import SECRET_VARIABLE
-from tacit.fleet.deployment.flower.allowed_commands import write_server_commands
-from tacit.fleet.deployment.keys import trust_only, write_atomic
+from tacit.fleet.deployment.config import (
+    RunDescription,
+    ServerConfig,
+    own_host,
+    read_config,
+    read_run,
+)
+from tacit.fleet.deployment.flower import access
+from tacit.fleet.deployment.flower.allowed_commands import code_that_runs, write_server_commands
 from tacit.fleet.deployment.run import analyser_status, flower_environment, stop, stop_on_sigterm
+from tacit.system.certificates import trust_only
+from tacit.system.files import write_atomic
 from tacit.system.progress import Progress, silent
+from tacit.system.toml import write_toml
 
 _START_SECONDS = 60.0
 _COMMAND_SECONDS = 120.0
@@ -35,17 +43,7 @@ _LOOK_SECONDS = 20.0  # asking Flower for its run's state costs a second
 _FINISH_SECONDS = 15.0
 _CONNECTION = "fleet"
 _KEYS_AT_ONCE = 50
-# One process for many keys: starting Flower's command takes a second, registering a few
-# milliseconds.
 _PYTHON = [sys.executable, "-P", "-c"]  # -P: the working directory is no place to import from
-_REGISTER = """
-import sys
-from flwr.cli.app import app
-from tacit.fleet.deployment.flower.access import show_secret
-show_secret()
-for key in sys.argv[2:]:
-    app(["supernode", "register", key, sys.argv[1], "--format", "json"], standalone_mode=False)
-"""
 
 
 def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict[str, Any]:
@@ -73,9 +71,9 @@ def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict
 
 
 def server_environment(home: Path) -> dict[str, str]:
-    """Flower's environment with pinned commands and a new secret for the server's processes."""
+    """Flower's environment with the allowed commands and a new secret of the server's."""
     environment = flower_environment(home, commands=write_server_commands)
-    return {**environment, SECRET_VARIABLE: secrets.token_hex(32)}
+    return {**environment, access.SECRET_VARIABLE: secrets.token_hex(32)}
 
 
 @contextlib.contextmanager
@@ -85,7 +83,7 @@ def _superlink(
     config.state.mkdir(parents=True, exist_ok=True)
     _wait_until_free(config)
     arguments = [
-        *(*_PYTHON, "from tacit.fleet.deployment.flower.access import superlink; superlink()"),
+        *(*_PYTHON, code_that_runs(access.superlink)),
         *("--host", config.host, "--port", str(config.port)),
         *("--ssl-ca-certfile", str(config.certificate.resolve())),
         *("--ssl-certfile", str(config.certificate.resolve())),
@@ -105,7 +103,7 @@ def _superlink(
     write_atomic(config.state / "superlink.pid", str(process.pid).encode())
     try:
         _wait_until_listening(process, config)
-        _check_guarded(config)
+        _check_access_control(config)
         yield process
     finally:
         stop(process, group=True)
@@ -141,7 +139,7 @@ def _wait_until_listening(process: subprocess.Popen[bytes], config: ServerConfig
     )
 
 
-def _check_guarded(config: ServerConfig) -> None:
+def _check_access_control(config: ServerConfig) -> None:
     """Stop if a stranger could command the SuperLink, as after a change of Flower's."""
     import httpx
 
@@ -167,12 +165,14 @@ def _own_address(config: ServerConfig) -> str:
 
 
 def _write_connection(home: Path, config: ServerConfig) -> None:
-    text = (
-        f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
-        f'address = "{_own_address(config)}"\n'
-        f'root-certificates = "{config.certificate.resolve()}"\n'
+    """Where Flower's own command finds the SuperLink."""
+    connection = {
+        "address": _own_address(config),
+        "root-certificates": str(config.certificate.resolve()),
+    }
+    write_toml(
+        home / "config.toml", {"superlink": {"default": _CONNECTION, _CONNECTION: connection}}
     )
-    write_atomic(home / "config.toml", text.encode())
 
 
 def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
@@ -182,8 +182,8 @@ def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
     new = [key for key in sorted(config.node_keys.glob("*.pub")) if key.stem not in known]
     for start in range(0, len(new), _KEYS_AT_ONCE):
         keys = new[start : start + _KEYS_AT_ONCE]
-        code = [*_PYTHON, _REGISTER, _CONNECTION]
-        out = _run([*code, *(str(key.resolve()) for key in keys)], environment)
+        register = [*_PYTHON, code_that_runs(access.register_nodes), _CONNECTION]
+        out = _run([*register, *(str(key.resolve()) for key in keys)], environment)
         answers = [*_json_objects(out.stdout), *({} for _ in keys)]
         for key, answer in zip(keys, answers, strict=False):
             _check_registered(key, answer, out)
@@ -232,7 +232,7 @@ def _ended(environment: dict[str, str], run_id: str) -> str | None:
 
 def _flwr(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
     """One command of Flower's own, answering in JSON."""
-    flwr = [*_PYTHON, "from tacit.fleet.deployment.flower.access import flwr; flwr()"]
+    flwr = [*_PYTHON, code_that_runs(access.flwr)]
     done = _run([*flwr, *arguments, "--format", "json"], environment)
     answer = next(_json_objects(done.stdout), {})
     if not answer.get("success"):
@@ -264,7 +264,7 @@ def _let_finish(ended: Callable[[], str | None]) -> None:
 
 def _watch(
     config: ServerConfig,
-    fleet: FleetRun,
+    fleet: RunDescription,
     superlink: subprocess.Popen[bytes],
     progress: Progress,
     ended: Callable[[], str | None],

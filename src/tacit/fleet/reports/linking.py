@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.plan import FleetPlan
+from tacit.fleet.reports.protocol import Report
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
 
 
@@ -26,14 +26,17 @@ def reidentification_rate(reports: Floats, references: Floats, senders: NDArray[
     return float(np.mean(guessed == np.asarray(senders)))
 
 
-def sound_rate(directions: Floats, plan: FleetPlan, *, source: NoiseSource = SYSTEM_NOISE) -> float:
-    """The same attack on one round of `privunit` reports, knowing every clean direction.
+def sound_rate(
+    directions: Floats, report: Report, *, source: NoiseSource = SYSTEM_NOISE
+) -> float | None:
+    """The same attack on one round of sound reports, knowing every clean direction.
 
-    Chance is 1/n, and `local_epsilon` bounds how far above it any attack can get.
+    Chance is 1/n, and the local epsilon bounds how far above it any attack can get. None where
+    nobody sees a single report.
     """
-    from tacit.fleet.reports import privunit
-
-    reports = privunit.randomize(directions, plan, source=source)
+    if not report.shows_single_reports:
+        return None
+    reports = np.asarray(report.randomize(directions, source=source), dtype=np.float64)
     senders = permutation(len(reports), source=source)
     return reidentification_rate(reports[senders], directions, senders)
 

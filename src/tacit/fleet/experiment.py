@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from tacit.data import Dataset, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.estimator import DPTimeFLClassifier
-from tacit.fleet.learning.clients import (
+from tacit.fleet.learning.head import (
     HeadModel,
     class_scores,
     feature_map,
     initial_model,
     label_indices,
 )
-from tacit.fleet.simulation.linking import sound_rate
+from tacit.fleet.reports.linking import sound_rate
+from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.simulation.simulator import Fleet, make_fleet
 from tacit.system.progress import Progress, silent
 
@@ -214,12 +215,10 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
         return {"accuracy_per_round": steps, "nominal_delta_per_round": deltas}
     rows = feature_map(classifier.plan_).transform(deal.X_test)
     steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
-    linked = None
-    if task.mechanism == "privunit":
-        fleet = _fleet_of(classifier, deal)
-        start = initial_model(classifier.plan_)
-        directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
-        linked = sound_rate(directions, classifier.plan_)
+    fleet = _fleet_of(classifier, deal)
+    start = initial_model(classifier.plan_)
+    directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
+    linked = sound_rate(directions, report_of(classifier.plan_))
     return {"accuracy_per_round": steps, "reidentification": linked}
 
 
