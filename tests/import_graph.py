@@ -1,91 +1,105 @@
-"""Which module of the package imports which, read from the source: lazy imports included."""
+"""Which module of the package imports which, read from the source: lazy imports included.
+
+Only imports for type checkers do not count.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-SRC = Path(__file__).parent.parent / "src" / "tacit"
-
-
-def name_of(file: Path) -> str:
-    """`tacit.silo.plan` for the file src/tacit/silo/plan.py."""
-    parts = file.relative_to(SRC.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@cache
-def modules() -> dict[str, Path]:
-    return {name_of(file): file for file in sorted(SRC.rglob("*.py"))}
-
-
-def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those that only a type checker sees."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        yield from _running(node)
+SRC = Path(__file__).parent.parent / "src"
+LAYERS = {
+    "local": 1,
+    "silo": 1,
+    "fleet": 1,
+    "audit": 2,
+    "report": 2,
+    "arena": 2,
+    "cli": 3,
+    "studio": 3,
+    "__main__": 4,
+}
 
 
 @cache
-def imports_of(module: str) -> frozenset[str]:
-    """Modules of the package that `module` imports, now or when one of its functions runs."""
+def module_files() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in sorted((SRC / "tacit").rglob("*.py")):
+        parts = path.relative_to(SRC).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports_of(path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """The package's modules that a file imports, inside functions as well."""
     found: set[str] = set()
-    for node in _running(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+    for node in _running_code(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                found.add(inner if inner in modules() else node.module)
-    return frozenset(found & set(modules()) - {module})
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            # A name of a package is either a module in it or something that it defines.
+            found |= inner & modules.keys() or {node.module}
+            if inner - modules.keys():
+                found.add(node.module)
+    return found & modules.keys()
 
 
-def cycles() -> list[list[str]]:
-    """Groups of modules that import each other, directly or around a corner."""
-    order: list[str] = []
-    seen: set[str] = set()
+def _running_code(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING`."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield from _running_code(other)
+        else:
+            yield from _running_code(child)
 
-    def visit(module: str) -> None:
-        if module in seen:
-            return
-        seen.add(module)
-        for other in sorted(imports_of(module)):
-            visit(other)
-        order.append(module)
 
-    for module in modules():
-        visit(module)
-    importers: dict[str, set[str]] = {module: set() for module in modules()}
-    for module in modules():
-        for other in imports_of(module):
-            importers[other].add(module)
+def layer(name: str) -> tuple[int, str]:
+    """Shared ground before families, commands last; by name within a layer."""
+    part = name.split(".")[1] if "." in name else ""
+    return LAYERS.get(part, 0), name
+
+
+def groups_in_order(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Strongly connected components, imported ones first (Tarjan 1972); singletons if no cycles."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
     groups: list[list[str]] = []
-    placed: set[str] = set()
-    for start in reversed(order):
-        group, waiting = [], [start]
-        while waiting:
-            module = waiting.pop()
-            if module not in placed:
-                placed.add(module)
-                group.append(module)
-                waiting += importers[module]
-        if len(group) > 1:
-            groups.append(sorted(group))
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        stack.append(name)
+        for other in sorted(graph[name], key=layer):
+            if other not in number:
+                visit(other)
+                lowest[name] = min(lowest[name], lowest[other])
+            elif other in stack:
+                lowest[name] = min(lowest[name], number[other])
+        if lowest[name] == number[name]:
+            place = stack.index(name)
+            groups.append(sorted(stack[place:]))
+            del stack[place:]
+
+    for name in sorted(graph, key=layer):
+        if name not in number:
+            visit(name)
     return groups
 
 
-def in_order() -> list[str]:
-    """All modules, each after those that it imports; alphabetical where that leaves a choice."""
-    done: list[str] = []
-    waiting = set(modules())
-    while waiting:
-        free = sorted(m for m in waiting if not imports_of(m) & waiting)
-        if not free:
-            raise AssertionError(f"modules import each other: {sorted(waiting)}")
-        done += free
-        waiting -= set(free)
-    return done
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """Which module imports which; a package that imports nothing stands above its modules."""
+    modules = module_files()
+    graph = {name: imports_of(path, modules) - {name} for name, path in modules.items()}
+    for name, others in graph.items():
+        parent = name.rpartition(".")[0]
+        if parent in graph and not graph[parent]:
+            others.add(parent)
+    return graph

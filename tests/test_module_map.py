@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from module_map import PAGE, groups_in_order, import_graph, imports_of, module_files, page, summary
+from import_graph import groups_in_order, import_graph, imports_of, module_files
+from module_map import PAGE, page, summary
 
 
 def test_the_map_is_up_to_date() -> None:
@@ -23,12 +24,6 @@ def test_every_module_stands_below_its_imports() -> None:
     level = {name: number for number, group in enumerate(groups) for name in group}
     assert set(level) == set(graph)
     assert all(level[other] <= level[name] for name, others in graph.items() for other in others)
-
-
-def test_the_arena_has_no_cycle() -> None:
-    """Lazy imports included."""
-    cycles = [group for group in groups_in_order(import_graph()) if len(group) > 1]
-    assert not [group for group in cycles if any(".arena" in name for name in group)]
 
 
 def test_a_cycle_stands_together() -> None:

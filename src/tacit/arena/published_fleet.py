@@ -18,9 +18,9 @@ def run_published_fleet(task: Task, data: Dataset) -> Outcome:
     The paper trains 40 local epochs with 200,902 parameters; the defaults here are 5 epochs and a
     light network of 11,446.
     """
-    from tacit.fleet.learning.clients import label_indices
+    from tacit.fleet.experiment import deal_out
+    from tacit.fleet.learning.head import label_indices
     from tacit.fleet.published.training import client_data, run_published, table_two
-    from tacit.fleet.simulation.experiment import deal_out
 
     options = dict(task.options)
     variant, n_clients = options.pop("variant", "dptimefl"), options.pop("n_clients", 100)

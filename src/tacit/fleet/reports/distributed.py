@@ -182,7 +182,8 @@ class DistributedReport(Report):
         """The simulator's shortcut: the sum of quantised rows plus one discrete Gaussian draw.
 
         The draw has the variance of the clients' shares together; by Proposition 6 of
-        docs/accounting.md their laws differ by a factor of at most 1 + 1e-16 per coordinate.
+        docs/reference/accounting.md their laws differ by at most a factor of 1 + 1e-16 per
+        coordinate.
         """
         total = self.quantise(directions, source=source).sum(axis=0)
         sigma = self.settings.local_sigma * math.sqrt(len(directions))
