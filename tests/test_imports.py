@@ -97,7 +97,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "prevalence": {"model", "release", "releases"},
         "device": {"model", "release"},
         "softshape": {"encoding"},
-        "collector": {"model", "prevalence", "release"},
+        "collector": {"prevalence", "release"},
         "estimator": {
             "bundle", "device", "encoding", "model", "release", "releases", "softshape",
         },
