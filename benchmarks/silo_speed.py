@@ -37,7 +37,12 @@ from tacit.silo.plan import Plan, default_protocol, running_versions
 from tacit.silo.secure.session import LocalInputs
 
 PARTS = ("default", "gain", "ratio", "growth")
-SEARCH_ONLY = {"scope": "local-transform", "classifier": "forest", "n_trees": 1, "depth": 1}
+SEARCH_ONLY: dict[str, Any] = {
+    "scope": "local-transform",
+    "classifier": "forest",
+    "n_trees": 1,
+    "depth": 1,
+}
 RATIO_CANDIDATES = 40  # enough for the fixed cost of some 500 messages not to decide
 VARIANTS = {
     "basic": {"distance": "elementwise", "quality": "ig-basic"},
@@ -195,12 +200,12 @@ def part_ratio(cache: Path, out: Path) -> None:
 
 def ratio(basic: dict[str, Any], record: dict[str, Any], key: str) -> float:
     """How many times less this record took than the basic one."""
-    return round(basic[key] / record[key], 1)
+    return round(float(basic[key] / record[key]), 1)
 
 
 def part_growth(cache: Path, out: Path) -> None:
     """Seconds of the search, without compiling, against one size at a time."""
-    base = {"m": 512, "n": 100, "parties": 3, "candidates": 272}
+    base: dict[str, Any] = {"m": 512, "n": 100, "parties": 3, "candidates": 272}
     names = {"m": "M", "n": "N", "parties": "n", "candidates": "candidates"}
     sizes = {
         "m": (256, 512, 768, 1024),

@@ -11,7 +11,7 @@ A family's tests do both:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.guarantee import DpGuarantee, MpcGuarantee, Unprotected, from_json
 
+Test = TypeVar("Test", bound=Callable[..., None])
 
-def aeon_contract(*estimators: Any) -> Any:
+
+def aeon_contract(*estimators: Any) -> Callable[[Test], Test]:
     """Parametrize a test with every check that aeon has for these instances."""
-    return parametrize_with_checks(list(estimators))
+    decorate: Callable[[Test], Test] = parametrize_with_checks(list(estimators))
+    return decorate
 
 
 def toy_problem(

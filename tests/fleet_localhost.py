@@ -65,7 +65,7 @@ class LocalFleet:
             "n_kernels": 32,
             "round_seconds": 4.0,
         }
-        request = FleetRequest(**(settings | changes))  # type: ignore[arg-type]
+        request = FleetRequest(**(settings | changes))
         hosts = Hosts(port=free_ports(20), listen=listen)
         set_up(folder, load_dataset(DATA), request, hosts, seed=0)
         self.fleet: RunDescription = read_run(folder / "plan.toml")

@@ -40,5 +40,5 @@ def plan_for(inputs: list[LocalInputs], **params: object) -> Plan:
         classes=("a", "b", "c"),
         series_length=12,
         counts=tuple(len(own.X) for own in inputs),
-        params=settings_from(SMALL | params).to_params(),  # type: ignore[arg-type]
+        params=settings_from(SMALL | params).to_params(),
     )

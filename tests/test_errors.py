@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -31,4 +31,4 @@ def test_numbers_of_any_kind_pass(value: Any) -> None:
 def test_a_count_is_a_whole_number(value: Any) -> None:
     with pytest.raises(TacitError, match="clients must be a whole number of at least 2"):
         check_at_least(value, 2, name="clients")
-    assert check_at_least(np.int64(2), 2, name="clients") == 2
+    assert check_at_least(cast(int, np.int64(2)), 2, name="clients") == 2

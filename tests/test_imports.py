@@ -105,7 +105,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     "silo": {
         "plan": set(),
         "secure": {"plan"},
-        "fedst": {"secure", "plan"},
+        "fedst": {"secure"},
         "model": {"fedst"},
         "explain": {"fedst", "model"},
         "party": {"secure", "plan"},  # FedST by its registered name only, see PROGRAMS
@@ -120,8 +120,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "published": {"reports"},
         "simulation": {"learning", "reports", "plan"},
         "deployment": {"model", "learning", "reports", "plan"},
-        "estimator": {"simulation", "published", "model", "learning", "reports", "plan"},
-        "experiment": {"estimator", "simulation", "published", "learning", "reports", "plan"},
+        "estimator": {"simulation", "published", "model", "learning", "reports"},
+        "experiment": {"estimator", "simulation", "published", "learning", "reports"},
     },
 }  # fmt: skip
 ABOVE = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,7 +73,8 @@ def test_classify_repeats_no_guarantee_that_the_model_does_not_give(
     honest = json.loads(out.read_text())
     answer = tacit(capsys, "classify", bundle, "--releases", out, "--json").json
     assert answer["guarantee"] == local.load_bundle(bundle).guarantee.to_dict()
-    for changes in ({"epsilon": 0.01}, {"unit": "person"}, {"assumptions": []}):
+    changed: list[dict[str, Any]] = [{"epsilon": 0.01}, {"unit": "person"}, {"assumptions": []}]
+    for changes in changed:
         stated = {**honest["guarantee"], **changes}
         out.write_text(json.dumps({**honest, "guarantee": stated}))
         assert_refused(tacit(capsys, "classify", bundle, "--releases", out), "does not give")
@@ -154,7 +156,7 @@ def test_serve_hands_the_model_to_the_service(
 ) -> None:
     import tacit.local.collector.app as service
 
-    seen = {}
+    seen: dict[int, Any] = {}
     monkeypatch.setattr(service, "serve", lambda *given: seen.update(enumerate(given)))
     found = tacit(capsys, "serve", bundle, "--port", 0, "--json")
     assert found.json["guarantee"]["epsilon"] == 2.0

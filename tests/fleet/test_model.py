@@ -16,7 +16,9 @@ from tacit.fleet.model import load_fleet_model
 @pytest.fixture(scope="module")
 def classifier() -> DPTimeFLClassifier:
     X, y = toy_problem()
-    return DPTimeFLClassifier(n_clients=4, n_rounds=3, n_kernels=20, random_state=0).fit(X, y)
+    classifier = DPTimeFLClassifier(n_clients=4, n_rounds=3, n_kernels=20, random_state=0)
+    classifier.fit(X, y)
+    return classifier
 
 
 def test_a_model_predicts_from_its_file(classifier: DPTimeFLClassifier, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ QUICK = SoftShapeSettings(steps=3)
 
 # aeon's pickle check compares predictions before and after; releases are noisy and cannot be
 # seeded, so these instances have a budget at which the noise (almost) never changes an answer.
-@aeon_contract(  # type: ignore[untyped-decorator]
+@aeon_contract(
     DPSoftShapeClassifier(40.0, encoder="kernels", random_state=0),
     DPSoftShapeClassifier(1e9, mode="published", settings=QUICK, random_state=0),
 )

@@ -14,7 +14,7 @@ from tacit.guarantee import MpcGuarantee, Unprotected
 from tacit.ledger import Ledger
 from tacit.silo import FedSTClassifier
 
-SMALL = {"n_candidates": 12, "n_shapelets": 4, "n_trees": 3, "depth": 2}
+SMALL: dict[str, Any] = {"n_candidates": 12, "n_shapelets": 4, "n_trees": 3, "depth": 2}
 
 
 @aeon_contract(FedSTClassifier(scope="global", **SMALL))

@@ -26,7 +26,8 @@ def model(request: pytest.FixtureRequest) -> FedSTClassifier:
         depth=3,
         random_state=1,
     )
-    return fitted.fit(data.X_train, data.y_train)
+    fitted.fit(data.X_train, data.y_train)
+    return fitted
 
 
 def test_influences_are_shares_and_places_fit(model: FedSTClassifier) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -53,7 +54,7 @@ def test_the_order_of_parameters_does_not_matter() -> None:
         {"classes": ("0", "1")},
     ],
 )
-def test_every_field_changes_the_fingerprint_and_is_named(change: dict[str, object]) -> None:
+def test_every_field_changes_the_fingerprint_and_is_named(change: dict[str, Any]) -> None:
     other = replace(TERMS, **change)
     assert other.fingerprint != TERMS.fingerprint
     said = first_difference(TERMS.to_dict(), other.to_dict())
@@ -155,5 +156,5 @@ def test_any_changed_parameter_is_noticed(params: dict[str, object], data: st.Da
         assert first_difference(mine.to_dict(), theirs.to_dict()) is not None
 
 
-def _fields(plan: Plan) -> dict[str, object]:
+def _fields(plan: Plan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in plan.__slots__}

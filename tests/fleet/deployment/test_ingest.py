@@ -167,7 +167,7 @@ def test_a_batch_that_cannot_be_taken_is_refused_unread(tmp_path: Path) -> None:
     async def story(client: httpx.AsyncClient, analyser: Analyser, rule: Slow) -> None:
         for path in (f"/v1/batches/{RUN}/2", "/v1/batches/other/1"):
             body = Body(sealed_batch())
-            params = {"batch_id": secrets.token_hex(16), "n_nodes": 3}
+            params = {"batch_id": secrets.token_hex(16), "n_nodes": "3"}
             answer = await client.post(path, params=params, content=body.parts())
             assert answer.status_code == 409
             assert answer.json()["round"] == 1

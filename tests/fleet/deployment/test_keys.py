@@ -121,7 +121,8 @@ def shuffler_asks_analyser(fleet: LocalFleet, url: str) -> object:
     tls = trust_only(config.analyser_certificate)
     host, port = url.removeprefix("https://").split(":")
     with socket.create_connection((host, int(port)), 10) as plain:
-        return tls.wrap_socket(plain, server_hostname=host).close()
+        tls.wrap_socket(plain, server_hostname=host).close()
+    return None
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_no_service_passes_for_another(
 ) -> None:
     for service in SERVICES:
         expected = contextlib.nullcontext() if service == whom else pytest.raises(Exception)
-        with posing(fleet, service) as (url, _), expected as refused:  # type: ignore[attr-defined]
+        with posing(fleet, service) as (url, _), expected as refused:
             asks(fleet, url)
         if refused is not None:
             reasons = {type(refused.value).__name__, str(refused.value)}
@@ -150,9 +151,14 @@ def test_delivery_trusts_the_analyser_alone(
     fleet: LocalFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted: list[Path] = []
+
+    def remembering(path: Path) -> ssl.SSLContext:
+        trusted.append(path)
+        return trust_only(path)
+
     monkeypatch.setattr(
         "tacit.fleet.deployment.http.trust_only",
-        lambda path: trusted.append(path) or trust_only(path),
+        remembering,
     )
     config = read_config(fleet.path("shuffler"), ShufflerConfig)
     shuffler_servers(config, None)  # type: ignore[arg-type]

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fleet_localhost import LocalFleet
 from tacit.errors import LedgerError, TacitError
@@ -220,7 +222,7 @@ def test_an_error_in_the_data_is_told_to_nobody_else(
     ],
 )
 def test_bad_series_are_refused_in_one_sentence(
-    tmp_path: Path, arrays: dict[str, np.ndarray]
+    tmp_path: Path, arrays: dict[str, NDArray[Any]]
 ) -> None:
     path = tmp_path / "data.npz"
     np.savez(path, **arrays)

@@ -19,6 +19,7 @@ from tacit.fleet.deployment.seal import Opener, Sealer, new_key, sealed_size
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler, shuffle_messages
 from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
 from tacit.noise import SYSTEM_NOISE
+from tacit.system.files import write_secret
 
 FALSE_ALARM = 1e-6
 RUN = "run-1"
@@ -296,7 +297,7 @@ def test_a_crash_before_the_record_leaves_the_round_open_and_nothing_behind(
     shuffler = make(folder=tmp_path)
     sent = [send(shuffler, node) for node in NODES]
     left = iter(range(written))
-    real = shuffler_state.write_secret
+    real = write_secret
 
     def write(path: Path, content: bytes) -> None:
         if next(left, None) is None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from seeded import SeededNoise
@@ -40,9 +42,10 @@ def report() -> DistributedReport:
     return DistributedReport(plan())
 
 
-def directions(n: int, seed: int = 0) -> np.ndarray:
+def directions(n: int, seed: int = 0) -> NDArray[Any]:
     rows = np.random.default_rng(seed).standard_normal((n, plan().dimension))
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: NDArray[Any] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 def test_the_integer_norm_never_passes_the_bound() -> None:
@@ -83,8 +86,9 @@ def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
     one = report().settings
     modulus = 2**one.modulus_bits
 
-    def signed(total: np.ndarray) -> np.ndarray:
-        return (total + modulus // 2) % modulus - modulus // 2
+    def signed(total: NDArray[Any]) -> NDArray[Any]:
+        centred: NDArray[Any] = (total + modulus // 2) % modulus - modulus // 2
+        return centred
 
     shortcut, clients = [], []
     for _ in range(60):
@@ -156,7 +160,7 @@ def test_every_plan_keeps_its_total_and_its_sums_can_be_drawn(
 
 
 def test_the_gap_is_charged_when_clients_add_little_noise() -> None:
-    arguments = {"clip_units": 10, "dimension": 1000, "delta": 1e-5}
+    arguments: dict[str, Any] = {"clip_units": 10, "dimension": 1000, "delta": 1e-5}
     little = distributed.sum_epsilon([50], local_sigma=0.7, **arguments)
     plain = compose_discrete([0.7 * math.sqrt(50)], **arguments)
     assert little > 1.5 * plain

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from seeded import SeededNoise
 from tacit.errors import TacitError
@@ -37,7 +39,7 @@ def small_plan(mechanism: str, **changes: object) -> FleetPlan:
     )
 
 
-def client_data(seed: int) -> tuple[np.ndarray, list[str]]:
+def client_data(seed: int) -> tuple[NDArray[Any], list[str]]:
     rng = np.random.default_rng(seed)
     return rng.standard_normal((4, 1, 24)), list("abca")
 

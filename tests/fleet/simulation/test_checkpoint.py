@@ -154,7 +154,7 @@ def test_the_digest_of_a_deal_knows_owners_and_sizes() -> None:
     sizes = {"n_clients": 3, "n_features": 5, "n_classes": 2}
     owners = np.array([0, 1, 2, 0])
     same = deal_digest(owners, **sizes)
-    assert deal_digest(owners.astype(np.int32), **sizes) == same  # type: ignore[arg-type]
+    assert deal_digest(owners.astype(np.int32), **sizes) == same
     others = [deal_digest(owners[::-1], **sizes), deal_digest(owners[:3], **sizes)]
     others += [deal_digest(owners, **{**sizes, name: 9}) for name in sizes]
     assert same not in others

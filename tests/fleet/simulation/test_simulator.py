@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from seeded import SeededNoise
 from tacit.data import load_dataset
@@ -20,6 +22,7 @@ from tacit.fleet.reports.protocol import RoundNotReleased
 from tacit.fleet.simulation import simulator
 from tacit.fleet.simulation.baselines import train_central, train_fedavg
 from tacit.fleet.simulation.checkpoint import load_checkpoint
+from tacit.system.progress import silent
 
 N = 40
 
@@ -38,7 +41,7 @@ def plan(mechanism: str = "distributed", **changes: int) -> FleetPlan:
 
 
 @lru_cache
-def problem() -> tuple[simulator.Fleet, np.ndarray, np.ndarray]:
+def problem() -> tuple[simulator.Fleet, NDArray[Any], NDArray[Any]]:
     data = load_dataset("ItalyPowerDemand")
     rows = feature_map(plan()).transform(np.concatenate([data.X_train, data.X_test]))
     labels = (np.concatenate([data.y_train, data.y_test]) == "2").astype(np.int64)
@@ -59,7 +62,7 @@ def run(mechanism: str = "distributed", seed: int = 0, **options: object) -> sim
     )
 
 
-def accuracy(weights: np.ndarray) -> float:
+def accuracy(weights: NDArray[Any]) -> float:
     _, rows, labels = problem()
     return float(np.mean(class_scores(rows, weights).argmax(axis=1) == labels))
 
@@ -77,14 +80,14 @@ def test_a_run_learns_within_its_budget(mechanism: str) -> None:
 
 
 def test_only_the_noise_makes_two_runs_differ() -> None:
-    again = [run(seed=4).model.weights for _ in range(2)]
-    np.testing.assert_array_equal(*again)
+    first, second = (run(seed=4).model.weights for _ in range(2))
+    np.testing.assert_array_equal(first, second)
     fleet = problem()[0]
-    free = [
+    third, fourth = (
         simulator.simulate(fleet, plan(), rng=np.random.default_rng(4)).model.weights
         for _ in range(2)
-    ]
-    assert not np.allclose(*free)
+    )
+    assert not np.allclose(third, fourth)
 
 
 def test_the_account_follows_the_reports_really_received() -> None:
@@ -190,7 +193,7 @@ def test_a_resumed_run_keeps_the_turns_of_its_clients(
     reports = np.zeros(N, dtype=int)
     directions = simulator.Fleet.directions
 
-    def counted(self: simulator.Fleet, members: np.ndarray, *rest: object) -> object:
+    def counted(self: simulator.Fleet, members: NDArray[Any], *rest: object) -> object:
         reports[members] += 1
         return directions(self, members, *rest)  # type: ignore[arg-type]
 
@@ -203,7 +206,7 @@ def test_a_resumed_run_keeps_the_turns_of_its_clients(
                 seed=number,
                 checkpoint=tmp_path / "run.npz",
                 resume=number > 0,
-                progress=_die_after(number + 1) if number < 9 else simulator.silent,
+                progress=_die_after(number + 1) if number < 9 else silent,
                 **dict(options),
             )
         except _Death:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.fedst.candidates import (
@@ -16,7 +19,7 @@ from tacit.silo.fedst.candidates import (
 )
 
 
-def walks(n: int, length: int, seed: int = 0) -> np.ndarray:
+def walks(n: int, length: int, seed: int = 0) -> NDArray[Any]:
     return np.cumsum(np.random.default_rng(seed).normal(size=(n, length)), axis=1)
 
 
@@ -122,7 +125,7 @@ def test_candidates_are_windows_of_the_initiator_without_repeats() -> None:
 
 
 def test_the_public_order_does_not_depend_on_data() -> None:
-    arguments = {
+    arguments: dict[str, Any] = {
         "n_candidates": 50,
         "lengths": length_grid(30),
         "series_length": 30,

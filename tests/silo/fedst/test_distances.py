@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tacit.silo.fedst.candidates import choose_encoding, encode
 from tacit.silo.fedst.distances import (
@@ -22,7 +25,7 @@ ENCODING = choose_encoding(series_length=N, normalise=True)
 SERIES = encode(np.cumsum(np.random.default_rng(2).normal(size=(7, N)), axis=1), ENCODING)
 
 
-def by_definition(series: np.ndarray, shapelet: np.ndarray) -> float:
+def by_definition(series: NDArray[Any], shapelet: NDArray[Any]) -> float:
     """Eq. 1, written as it reads, in float64."""
     length = len(shapelet)
     return min(

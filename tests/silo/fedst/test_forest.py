@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.fedst import forest as trees
@@ -14,8 +16,8 @@ from tacit.silo.secure.jax_x64 import enable_x64
 
 
 def grown(
-    features: np.ndarray, codes: np.ndarray, shape: trees.ForestShape
-) -> tuple[trees.Forest, np.ndarray]:
+    features: NDArray[Any], codes: NDArray[Any], shape: trees.ForestShape
+) -> tuple[trees.Forest, NDArray[Any]]:
     thresholds = trees.thresholds_from(features, n_thresholds=shape.n_thresholds)
     with enable_x64():
         below = trees.below_thresholds(features, thresholds)
@@ -30,7 +32,7 @@ def grown(
     return trees.assemble(chosen, labels, thresholds, shape), np.asarray(nodes)
 
 
-def problem(n_rows: int = 60, n_features: int = 6) -> tuple[np.ndarray, np.ndarray]:
+def problem(n_rows: int = 60, n_features: int = 6) -> tuple[NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng(3)
     features = rng.integers(0, 2**20, size=(n_features, n_rows))
     codes = (features[1] > 2**19).astype(int) + (features[4] > 3 * 2**18)
@@ -43,12 +45,15 @@ def shape_for(**changes: int | bool) -> trees.ForestShape:
 
 
 def best_by_hand(
-    features: np.ndarray, codes: np.ndarray, weights: np.ndarray, options: list[tuple[int, int]]
+    features: NDArray[Any],
+    codes: NDArray[Any],
+    weights: NDArray[Any],
+    options: list[tuple[int, int]],
 ) -> int:
     """The first option with the largest smoothed Gini score, in exact fractions."""
     from fractions import Fraction
 
-    def score(rows: np.ndarray) -> Fraction:
+    def score(rows: NDArray[Any]) -> Fraction:
         counts = [int(weights[rows & (codes == c)].sum()) for c in range(3)]
         return Fraction(sum(c * c for c in counts), sum(counts) + 1)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from tacit.silo.fedst.linear import (
@@ -18,7 +20,7 @@ from tacit.silo.fedst.linear import (
 from tacit.silo.secure.jax_x64 import enable_x64
 
 
-def problem() -> tuple[np.ndarray, np.ndarray]:
+def problem() -> tuple[NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng(4)
     features = rng.integers(0, 2**20, size=(5, 90))
     codes = (features[0] > features[3]).astype(int) + (features[2] > 3 * 2**18)

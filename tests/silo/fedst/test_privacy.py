@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.errors import TacitError
@@ -94,7 +96,7 @@ def test_the_engines_gains_are_as_exact_as_assumed(protocol: str, n_parties: int
     assert 2 * error.max() < 0.75 * GAIN_ERROR  # what is left is for the last digits
 
 
-def chosen(qualities: np.ndarray, *, k: int, scale: float, n: int) -> np.ndarray:
+def chosen(qualities: NDArray[Any], *, k: int, scale: float, n: int) -> NDArray[Any]:
     """`n` runs of the noisy order (n, k), with the package's noise and its network."""
     noise = discrete_laplace((n, len(qualities)), scale=scale, source=SYSTEM_NOISE)
     with enable_x64():
@@ -130,7 +132,7 @@ def test_the_audit_refutes_noise_that_forgets_how_many_are_chosen_and_from_how_f
 
 
 def test_every_owner_but_the_first_adds_noise() -> None:
-    seen: dict[int, list[np.ndarray]] = {2: [], 3: []}
+    seen: dict[int, list[NDArray[Any]]] = {2: [], 3: []}
 
     def program(session: PlainSession, _inputs: object, _plan: object) -> ProgramResult:
         zeros = np.zeros(4000, dtype=np.int64) if session.rank == 0 else None
@@ -176,7 +178,7 @@ def test_epsilon_is_split_and_nothing_of_it_is_spent_twice() -> None:
 
 
 def test_more_candidates_than_noised_keys_have_room_for_are_refused() -> None:
-    private = {"classifier": "forest", "quality": "ig", "epsilon": 1.0}
+    private: dict[str, Any] = {"classifier": "forest", "quality": "ig", "epsilon": 1.0}
     Settings(n_candidates=2**14, **private)
     with pytest.raises(TacitError, match="candidates"):
         Settings(n_candidates=2**14 + 1, **private)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn.feature_selection import f_classif
 
 from tacit.errors import TacitError
@@ -34,7 +35,7 @@ def ig_quality(distances: Any, indicators: Any, candidate: Any, *, tie_seed: int
     return gain_in_order(ordered, ours)
 
 
-def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng(seed)
     codes = np.arange(n) % n_classes
     pull = rng.uniform(0, 2, size=(12, 1)) * codes
@@ -42,7 +43,7 @@ def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray,
     return distances.astype(np.int64), codes
 
 
-def f_of(distances: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def f_of(distances: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     one_hot = np.eye(codes.max() + 1, dtype=np.int64)[codes]
     with enable_x64():
         sizes, reciprocals = jax.jit(class_counts)(one_hot)
@@ -88,10 +89,10 @@ def test_f_never_leaves_its_range(seed: int, bits: int) -> None:
     assert ((quality >= 0) & (quality < 2**RATIO_BITS)).all()
 
 
-def gain_by_definition(distances: np.ndarray, ours: np.ndarray) -> float:
+def gain_by_definition(distances: NDArray[Any], ours: NDArray[Any]) -> float:
     """Eq. 2 with the weights of the sides, over all thresholds."""
 
-    def entropy(part: np.ndarray) -> float:
+    def entropy(part: NDArray[Any]) -> float:
         p = part.mean() if len(part) else 0.0
         return 0.0 if p in (0.0, 1.0) else float(-p * np.log2(p) - (1 - p) * np.log2(1 - p))
 

@@ -37,7 +37,7 @@ def owners(*counts: int, length: int = 12, seed: int = 0) -> list[LocalInputs]:
 
 
 def plan_for(inputs: list[LocalInputs], **params: object) -> Plan:
-    settings = settings_from(SMALL | params)  # type: ignore[arg-type]
+    settings = settings_from(SMALL | params)
     return Plan(
         program="fedst",
         parties=tuple(f"P{i}" for i in range(len(inputs))),
@@ -133,7 +133,7 @@ def test_progress_counts_candidates_and_time() -> None:
 )
 def test_bad_settings_are_refused(params: dict[str, object], sentence: str) -> None:
     with pytest.raises(TacitError, match=sentence):
-        settings_from(params)  # type: ignore[arg-type]
+        settings_from(params)
 
 
 def test_one_class_and_too_many_series_are_refused() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.errors import TacitError
@@ -48,7 +49,7 @@ class Wire:
         return Link()
 
 
-def shares_of(x: np.ndarray, dtype: Any, rng: np.random.Generator) -> list[Pair]:
+def shares_of(x: NDArray[Any], dtype: Any, rng: np.random.Generator) -> list[Pair]:
     x = np.asarray(x).astype(np.int64).astype(dtype)
     first, second = (
         rng.integers(0, np.iinfo(dtype).max, x.shape, dtype=dtype, endpoint=True) for _ in range(2)
@@ -57,7 +58,7 @@ def shares_of(x: np.ndarray, dtype: Any, rng: np.random.Generator) -> list[Pair]
     return [(parts[i], parts[(i + 1) % 3]) for i in range(3)]
 
 
-def together(kernel: Kernel, *inputs: list[Pair]) -> tuple[np.ndarray, Wire, list[Replicated]]:
+def together(kernel: Kernel, *inputs: list[Pair]) -> tuple[NDArray[Any], Wire, list[Replicated]]:
     """Run all parties; the opened result, what they saw, and their sides."""
     wire, results, sides = Wire(), {}, {}
 
@@ -243,7 +244,7 @@ def test_keys_are_drawn_anew_for_every_pair_and_every_run() -> None:
 
 
 def test_sizes_and_counts_follow_from_the_shapes_alone() -> None:
-    def traffic(x: np.ndarray) -> list[tuple[int, ...]]:
+    def traffic(x: NDArray[Any]) -> list[tuple[int, ...]]:
         rng = np.random.default_rng(0)
         shared = shares_of(x, np.uint32, rng)
         _, _, sides = together(lambda party, s: party.shifted(party.smallest(s), shift=3), shared)

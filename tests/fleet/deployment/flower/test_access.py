@@ -284,7 +284,11 @@ def test_a_stranger_cannot_command_the_server(tmp_path: Path) -> None:
                 secret=environment[SECRET_VARIABLE],
             )
             assert started["success"], started
-            ended = lambda: superlink._ended(environment, str(started["run-id"]))
+            run_id = str(started["run-id"])
+
+            def ended() -> object:
+                return superlink._ended(environment, run_id)
+
             wait_until(lambda: ended() is not None, seconds=120, what="the run is refused")
             assert "differs from the installed one" in str(ended())
         assert not attacker.mark.exists()
