@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.fleet.learning.clients import group_clients, local_moves, local_solutions
 from tacit.fleet.learning.head import class_scores, contrasts
@@ -47,7 +45,7 @@ def test_the_local_step_is_the_gradient_of_the_softmax_loss() -> None:
     weights = rng.standard_normal((2, 4))
     move = local_moves(weights, group, n_steps=1, rate=1.0)[0]
 
-    def loss(w: NDArray[Any]) -> float:
+    def loss(w: Floats) -> float:
         scores = class_scores(rows, w)
         return float(np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(6), labels]))
 

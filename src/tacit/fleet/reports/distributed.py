@@ -66,6 +66,7 @@ class DistributedReport(Report):
             raise TacitError(f"this plan is for the mechanism {plan.mechanism}, not distributed.")
         self.settings = plan.settings
         self._modulus = 2**plan.settings.modulus_bits
+        self._n_blocks = shares.n_blocks(plan.dimension, plan.settings)
 
     @staticmethod
     def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
@@ -85,7 +86,7 @@ class DistributedReport(Report):
     @property
     def messages_per_client(self) -> int:
         """Every block of coordinates travels in `n_shares` messages."""
-        return shares.n_blocks(self.plan.dimension, self.settings) * self.settings.n_shares
+        return self._n_blocks * self.settings.n_shares
 
     def randomize(self, directions: Floats, *, source: NoiseSource) -> Integers:
         """Quantised rows plus a discrete Gaussian share each, modulo 2**modulus_bits.
@@ -218,10 +219,9 @@ class DistributedReport(Report):
 
     def mixing_delta(self, received: Sequence[int], *, epsilon: float) -> float:
         """What split-and-mix among these numbers of clients adds to the delta of ideal sums."""
-        blocks = shares.n_blocks(self.plan.dimension, self.settings)
         # Beyond these exponents the answer is "more than any delta" either way.
         distance = math.fsum(2.0 ** min(-self.proven_bits(n), 500.0) for n in received)
-        return blocks * distance * (1.0 + math.exp(min(epsilon, 300.0)))
+        return self._n_blocks * distance * (1.0 + math.exp(min(epsilon, 300.0)))
 
     def _composed(self, received: Sequence[int]) -> DpGuarantee:
         """What sums over these numbers of clients cost each of them.

@@ -264,7 +264,6 @@ def _round(
     if checkpoint:
         save_checkpoint(checkpoint, state)
     try:
-        report_of(plan).check_enough(len(reporting))
         mean = _release(fleet, state.model, reporting, groups, source)
         model, released = server_step(state.model, mean, plan), True
         norm = float(np.linalg.norm(mean))
@@ -290,10 +289,11 @@ def _release(
     source: NoiseSource,
 ) -> Floats:
     """The released mean; groups are weighted by the inverse variance of their means."""
-    means, weights = [], []
-    for group in groups:
-        members = reporting[group.members[reporting]]
+    present = [reporting[group.members[reporting]] for group in groups]
+    for group, members in zip(groups, present, strict=True):
         group.report.check_enough(len(members))
+    means, weights = [], []
+    for group, members in zip(groups, present, strict=True):
         directions = fleet.directions(members, model, group.report.plan)
         means.append(group.report.simulated_mean(directions, source=source))
         weights.append(group.report.weight(len(members)))
