@@ -30,8 +30,8 @@ def toy_data() -> Dataset:
 
 SMALL = {
     "arsenal": {"n_estimators": 2, "n_kernels": 50},
-    "fcn": {"n_updates": 60},
-    "inceptiontime": {"n_updates": 60, "n_members": 1},
+    "fcn": {"n_updates": 20},
+    "inceptiontime": {"n_updates": 20, "n_members": 1},
     "multirocket-hydra": {},
     "rocket": {"n_kernels": 100},
     "tsf": {"n_estimators": 20},

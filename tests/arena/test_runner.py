@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tacit.arena.runner import run_suite, tally
+from tacit.arena.runner import Tally, run_suite, tally
 from tacit.arena.store import Store
 from tacit.arena.suites import SUITES, Choice, suite_tasks
 from tacit.arena.task import Task
@@ -44,14 +45,32 @@ def accuracies(store: Store) -> dict[str, float]:
     }
 
 
-def test_records_hold_what_a_reader_needs(tmp_path: Path) -> None:
-    seen: list[str] = []
-    tasks = small_tasks()
-    store = Store(tmp_path)
-    ended = run_suite(tasks, store, progress=lambda done, total, text: seen.append(text))
+@dataclass(frozen=True)
+class Run:
+    """All small tasks on local processes, once for the tests that compare with them."""
+
+    store: Store
+    ended: Tally
+    said: list[str]
+
+
+@pytest.fixture(scope="module")
+def local_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    said: list[str] = []
+    store = Store(tmp_path_factory.mktemp("local"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TACIT_DATA", raising=False)
+        ended = run_suite(
+            small_tasks(), store, progress=lambda done, total, message: said.append(message)
+        )
+    return Run(store, ended, said)
+
+
+def test_records_hold_what_a_reader_needs(local_run: Run) -> None:
+    store, ended = local_run.store, local_run.ended
     assert (ended.done, ended.failed, ended.remaining) == (8, 0, 0)
-    assert len(seen) == 8
-    assert "min left" in seen[0]
+    assert len(local_run.said) == 8
+    assert "min left" in local_run.said[0]
     for record in store.records():
         assert {"task", "guarantee", "accuracy", "seconds", "cpu_seconds", "peak_memory_mb",
                 "versions", "commit", "leakage"} <= set(record)  # fmt: skip
@@ -60,7 +79,7 @@ def test_records_hold_what_a_reader_needs(tmp_path: Path) -> None:
     clean = [r["accuracy"] for r in gunpoint if r["task"]["epsilon"] is None]
     assert clean == [pytest.approx(0.9133, abs=1e-3)] * 2, "the archive's figure for 1-NN"
     size = store.path.stat().st_size
-    run_suite(tasks, store)
+    run_suite(small_tasks(), store)
     assert store.path.stat().st_size == size, "a second run has nothing to do"
 
 
@@ -141,13 +160,14 @@ def _wait_for_lines(path: Path, count: int) -> None:
     raise AssertionError("the run never began")
 
 
-def test_ray_gives_the_same_results(tmp_path: Path) -> None:
+def test_ray_gives_the_same_results(tmp_path: Path, local_run: Run) -> None:
     pytest.importorskip("ray", reason="the arena extra is not installed")
     tasks = small_tasks()[:6:2]
-    here, there = Store(tmp_path / "local"), Store(tmp_path / "ray")
-    run_suite(tasks, here)
+    there = Store(tmp_path / "ray")
     run_suite(tasks, there, engine="ray")
-    assert accuracies(here) == accuracies(there)
+    found = accuracies(there)
+    assert len(found) == 2
+    assert found.items() <= accuracies(local_run.store).items()
     assert tally(tasks, there).done == len(tasks)
 
 
