@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tacit.report.fleet import write_benchmark_page
+from tacit.report.fleet_charts import write_benchmark_page
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

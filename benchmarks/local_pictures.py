@@ -21,7 +21,12 @@ from tacit.data import Dataset, load_dataset
 from tacit.local.softshape.explain import explain
 from tacit.local.softshape.published import TrainedSoftShape, published_guarantee, train_published
 from tacit.report.figure import with_guarantee
-from tacit.report.local import allocation_figure, budget_figure, latent_figure, routing_figure
+from tacit.report.local_charts import (
+    allocation_figure,
+    budget_figure,
+    latent_figure,
+    routing_figure,
+)
 from tacit.report.page import Text, write_page
 
 EPSILON = 0.1

@@ -21,7 +21,7 @@ import numpy as np
 
 from tacit.arena.paper import TABLE2
 from tacit.arena.suites import SOFTSHAPE_SETS
-from tacit.report.arena import read_records
+from tacit.report.arena_page import read_records
 
 Line = dict[str, Any]
 NOISY = (0.1, 0.5, 1.0, 5.0)

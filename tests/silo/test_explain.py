@@ -9,7 +9,7 @@ import pytest
 
 from tacit import load_dataset
 from tacit.guarantee import Unprotected
-from tacit.report.silo import growth_figure, write_explanation
+from tacit.report.silo_charts import growth_figure, write_explanation
 from tacit.silo import FedSTClassifier
 from tacit.silo.explain import Explanation
 

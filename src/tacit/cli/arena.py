@@ -85,6 +85,6 @@ def report_command(
 
     Example: `tacit arena report results/arena`
     """
-    from tacit.report.arena import write_arena_page
+    from tacit.report.arena_page import write_arena_page
 
     emit(write_arena_page(folder, png=png), as_json=as_json)

@@ -114,7 +114,7 @@ def train_timefl(
     with progress_bar("training") as bar:
         result = run_task(load_dataset(data, label=label), task, progress=bar)
     if report is not None:
-        from tacit.report.fleet import write_run_page
+        from tacit.report.fleet_charts import write_run_page
 
         result["report"] = str(write_run_page(report, result))
     emit(result, as_json=as_json, render=lambda: _render(result))

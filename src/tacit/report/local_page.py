@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 
 from tacit.guarantee import show_up
 from tacit.report.figure import with_guarantee
-from tacit.report.local import allocation_figure, budget_figure, latent_figure, routing_figure
+from tacit.report.local_charts import (
+    allocation_figure,
+    budget_figure,
+    latent_figure,
+    routing_figure,
+)
 from tacit.report.page import Table, Text, write_page
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tacit.arena.store import Store
 from tacit.arena.suites import Choice, suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.report.arena import read_records, write_arena_page
+from tacit.report.arena_page import read_records, write_arena_page
 from tacit.report.arena_tables import budget_name, short_guarantee
 from tacit.report.svg import box_plot, line_plot, rank_plot
 

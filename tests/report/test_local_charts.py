@@ -8,7 +8,7 @@ import pytest
 from tacit.errors import TacitError
 from tacit.guarantee import Unprotected
 from tacit.report.figure import with_guarantee
-from tacit.report.local import (
+from tacit.report.local_charts import (
     allocation_figure,
     budget_figure,
     latent_figure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.report import fleet
+from tacit.report import fleet_charts as fleet
 
 SOUND = DpGuarantee(epsilon=8.0, delta=1e-5, model="shuffle", unit="client")
 NONE = Unprotected(reason="reports are linked", nominal_epsilon=8.0)
