@@ -10,10 +10,11 @@ from tacit.arena.statistics import label_of, ranked
 from tacit.arena.store import RESULTS, Store
 from tacit.errors import TacitError
 from tacit.guarantee import from_dict
-from tacit.report.arena_timefl import frontier_blocks, timefl_blocks
 from tacit.report.arena_fedst import fedst_blocks
+from tacit.report.arena_frontier import frontier_blocks
 from tacit.report.arena_softshape import table2_blocks, table3_blocks
 from tacit.report.arena_tables import Record, Section, budget_name, comparison_blocks
+from tacit.report.arena_timefl import timefl_blocks
 from tacit.report.page import Promise, Text, write_page
 from tacit.report.pictures import write_pictures
 from tacit.report.svg import Drawing
