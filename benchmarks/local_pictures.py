@@ -20,7 +20,7 @@ import torch
 from tacit.data import Dataset, load_dataset
 from tacit.local.softshape.explain import explain
 from tacit.local.softshape.published import TrainedSoftShape, published_guarantee, train_published
-from tacit.report.figure import with_guarantee
+from tacit.report.charts import with_guarantee
 from tacit.report.local_charts import (
     allocation_figure,
     budget_figure,

@@ -13,8 +13,8 @@ import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "tacit"
 HEAVY = {
-    "aeon", "dp_accounting", "fastapi", "flwr", "jax", "numba", "pandas", "plotly", "pydantic",
-    "scipy", "sklearn", "spu", "torch", "uvicorn",
+    "aeon", "altair", "dp_accounting", "fastapi", "flwr", "jax", "numba", "pandas", "pydantic",
+    "scipy", "sklearn", "spu", "torch", "uvicorn", "vl_convert",
 }  # fmt: skip
 FAMILIES = ("local", "silo", "fleet")
 # Lower layers come first; a module may import its own layer and those before it.

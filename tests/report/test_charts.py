@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -146,7 +148,7 @@ def test_a_picture_is_as_wide_as_it_says_and_holds_title_and_caption() -> None:
     title = "A title that is much longer than one line of the chart and goes on and on and on"
     chart = with_guarantee(line_chart(title, {"a": [(0, 1), (1, 2)]}, x="x", y="y"), GUARANTEE)
     drawn = ElementTree.fromstring(to_svg(chart))
-    assert 400 < float(drawn.get("width", "0")) < 460
+    assert 360 < float(drawn.get("width", "0")) < 410
     texts = " ".join(" ".join(node.itertext()) for node in drawn.iter(f"{SVG}text"))
     assert title in texts
     assert GUARANTEE.sentence in texts
@@ -174,3 +176,20 @@ def test_the_converter_may_not_fetch_anything() -> None:
     elsewhere = alt.Chart(alt.UrlData("http://127.0.0.1:9/rows.json"), description="t")
     with pytest.raises(ValueError, match="not allowed"):
         to_svg(elsewhere.mark_point().encode(x="x:Q"))
+
+
+@pytest.mark.parametrize("package", ["altair", "vl_convert"])
+def test_a_missing_package_is_one_sentence(package: str) -> None:
+    code = f"""
+import sys
+sys.modules["{package}"] = None
+from tacit.cli.app import run
+sys.exit(run(["train", "softshape", "--data", "none", "--epsilon", "1", "--page", "p.html"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    expected = "charts need the extra 'charts'; run pip install 'tacit-ts[charts]'."
+    assert expected in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

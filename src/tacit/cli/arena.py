@@ -76,9 +76,7 @@ def report_command(
     folder: Annotated[
         Path, typer.Argument(help="Folder that 'tacit arena run' wrote, or a folder of such ones.")
     ],
-    png: Annotated[
-        bool, typer.Option("--png", help="Pictures also as PNG; needs Chrome or Chromium.")
-    ] = False,
+    png: Annotated[bool, typer.Option("--png", help="Write the pictures as PNG too.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write one self-contained page about the results, and its pictures as SVG files.

@@ -10,7 +10,7 @@ import typer
 from tacit.cli.common import (
     JsonFlag,
     SeedOption,
-    check_new_file,
+    check_new_page,
     emit,
     new_app,
     print_table,
@@ -42,7 +42,7 @@ def pidp_command(
     """
     from tacit.audit.attacks.pidp import attack_pidp
 
-    check_new_file(out)
+    check_new_page(out)
     with progress_bar("Pi_DP") as report:
         result = attack_pidp(data=data, length=length, runs=runs, seed=seed, progress=report)
     _finish(result, out=out, as_json=as_json)
@@ -66,7 +66,7 @@ def softshape_command(
     """
     from tacit.audit.attacks.softshape import attack_softshape
 
-    check_new_file(out)
+    check_new_page(out)
     with progress_bar("DP-SoftShape") as report:
         result = attack_softshape(
             data=data,
@@ -98,7 +98,7 @@ def timefl_command(
     """
     from tacit.audit.attacks.timefl import attack_timefl
 
-    check_new_file(out)
+    check_new_page(out)
     with progress_bar("DP-TimeFL") as report:
         result = attack_timefl(
             data=data,

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +112,13 @@ def check_new_file(path: Path | None) -> None:
     if path.is_dir():
         raise TacitError(f"{path} is a folder; give the name of a file in it.")
     _check_folder(path.parent)
+
+
+def check_new_page(path: Path | None) -> None:
+    """Refuse a page that could not be drawn or written, before the work that it is about."""
+    check_new_file(path)
+    if path is not None:
+        import_module("tacit.report.render")  # names the extra if a package is missing
 
 
 def check_new_folder(path: Path | None) -> None:

@@ -12,7 +12,7 @@ from tacit.cli.common import (
     JsonFlag,
     LabelOption,
     SeedOption,
-    check_new_file,
+    check_new_page,
     emit,
     print_table,
     progress_bar,
@@ -80,7 +80,7 @@ def train_fedst(
     from tacit.data import load_dataset
     from tacit.silo.estimator import FedSTClassifier
 
-    check_new_file(page)
+    check_new_page(page)
     dataset = load_dataset(data, label=label)
     if dataset.X_train.shape[1] != 1:
         raise TacitError(

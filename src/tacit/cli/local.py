@@ -13,8 +13,8 @@ from tacit.cli.common import (
     JsonFlag,
     LabelOption,
     SeedOption,
-    check_new_file,
     check_new_folder,
+    check_new_page,
     emit,
     progress_bar,
 )
@@ -71,7 +71,7 @@ def train_softshape(
     from tacit.local.estimator import DPSoftShapeClassifier
 
     check_epsilon(epsilon, name="--epsilon")
-    check_new_file(page)
+    check_new_page(page)
     _check_new_bundle(out)
     dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:

@@ -13,6 +13,7 @@ from tacit.cli.common import (
     LabelOption,
     SeedOption,
     check_new_file,
+    check_new_page,
     emit,
     progress_bar,
 )
@@ -89,8 +90,9 @@ def train_timefl(
         raise TacitError("--resume needs --checkpoint FILE, the file of the run to continue.")
     if out is not None and mode != "sound":
         raise TacitError("--out saves a sound model with its guarantee; leave it or --mode out.")
-    for place in (report, checkpoint, out):
+    for place in (checkpoint, out):
         check_new_file(place)
+    check_new_page(report)
     from tacit.data import load_dataset
     from tacit.fleet.simulation.experiment import FleetTask, run_task
 

@@ -18,8 +18,8 @@ from tacit.report.arena_tables import (
     seconds_figure,
     short_guarantee,
 )
+from tacit.report.charts import line_chart
 from tacit.report.page import Table, Text
-from tacit.report.svg import line_plot
 
 _FRONTIER_NAMES = {
     "minirocket (total=True)": "MiniRocket, sound input noise",
@@ -54,7 +54,7 @@ def frontier_blocks(records: Sequence[Record]) -> Section:
     ]
     if lines:
         title = "Accuracy against total epsilon, with what no method can exceed"
-        blocks.append(line_plot(title, lines, x="total epsilon", y="mean accuracy", log_x=True))
+        blocks.append(line_chart(title, lines, x="total epsilon", y="mean accuracy", log_x=True))
     return _frontier_sentence(named), [*blocks, seconds_figure(named)]
 
 

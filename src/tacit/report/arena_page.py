@@ -15,9 +15,8 @@ from tacit.report.arena_frontier import frontier_blocks
 from tacit.report.arena_softshape import table2_blocks, table3_blocks
 from tacit.report.arena_tables import Record, Section, budget_name, comparison_blocks
 from tacit.report.arena_timefl import timefl_blocks
-from tacit.report.page import Promise, Text, write_page
-from tacit.report.pictures import write_pictures
-from tacit.report.svg import Drawing
+from tacit.report.page import Promise, Table, Text, write_page
+from tacit.report.render import Picture, draw, write_pictures
 
 _SECTIONS: dict[str, Callable[[Sequence[Record]], Section]] = {
     "softshape-table2": table2_blocks,
@@ -44,8 +43,9 @@ def write_arena_page(folder: Path, *, png: bool = False) -> dict[str, Path]:
     sentences, blocks = _sections(clean or done)
     summary = [_counts(records, clean), _READING, *sentences]
     top = [Text(text, "What may be concluded" if not n else None) for n, text in enumerate(summary)]
-    drawings = [block for block in blocks if isinstance(block, Drawing)]
-    pictures = write_pictures(folder / "pictures", drawings, png=png)
+    blocks = [block if isinstance(block, Text | Table) else draw(block) for block in blocks]
+    drawn = [block for block in blocks if isinstance(block, Picture)]
+    pictures = write_pictures(folder / "pictures", drawn, png=png)
     page = write_page(
         folder / "report.html",
         title="Tacit arena",

@@ -14,8 +14,9 @@ from tacit.report.arena_tables import (
     Section,
     short_guarantee,
 )
+from tacit.report.charts import line_chart
+from tacit.report.comparison_charts import dot_chart
 from tacit.report.page import Table, Text
-from tacit.report.svg import dot_plot, line_plot
 
 
 def timefl_blocks(records: Sequence[Record]) -> Section:
@@ -50,7 +51,7 @@ def timefl_blocks(records: Sequence[Record]) -> Section:
     ]
     if dots:
         title = "Fig. 2 with a guarantee: fleets at epsilon 8 beside FedAvg and central DP"
-        blocks.append(dot_plot(title, dots, x="accuracy"))
+        blocks.append(dot_chart(title, dots, x="accuracy"))
     blocks += _round_figures(records)
     blocks += _delta_figures(records)
     return _timefl_sentences(records), blocks
@@ -79,7 +80,7 @@ def _round_figures(records: Sequence[Record]) -> list[Any]:
             name = _fleet_name(record).rsplit(", N=", 1)[0]
             lines[name] = [(float(n), value) for n, value in enumerate(curve, start=1)]
     return [
-        line_plot(f"Fig. 3 and 4: {name}, {n} clients", lines, x="round", y="test accuracy")
+        line_chart(f"Fig. 3 and 4: {name}, {n} clients", lines, x="round", y="test accuracy")
         for (name, n), lines in sorted(figures.items())
     ]
 
@@ -96,7 +97,7 @@ def _delta_figures(records: Sequence[Record]) -> list[Any]:
             if points:
                 lines.setdefault(f"nominal epsilon {task['epsilon']:g}", points)
     return [
-        line_plot(
+        line_chart(
             f"Fig. 6: the published accountant's delta, {n} clients",
             lines, x="round", y="log10 of the nominal delta",
         )

@@ -33,7 +33,7 @@ COLOURS = (
     "#4d4d4d", "#7fbc41", "#01665e", "#9970ab",
 )  # fmt: skip
 INK = "#222222"
-WIDTH = 440
+WIDTH = 400
 NUMBER = ".4~g"  # four digits at most, without trailing zeros
 _DASHES: dict[bool, list[float]] = {False: [1, 0], True: [5, 4]}
 _DOTS_UP_TO = 20  # longer lines have no dots: they would touch
@@ -60,7 +60,7 @@ class Line:
 def with_guarantee(chart: ChartType, guarantee: Guarantee) -> alt.VConcatChart:
     """Write the guarantee's sentence under the chart, so that it travels with the picture."""
     caption = alt.TitleParams(
-        text=textwrap.wrap(guarantee.sentence, 84),
+        text=textwrap.wrap(guarantee.sentence, 76),
         orient="bottom",
         anchor="start",
         frame="bounds",
@@ -112,13 +112,13 @@ def line_chart(
         "x:Q",
         title=x,
         scale=axis_scale(extent(xs), log=log_x),
-        axis=alt.Axis(values=_marks(xs) if log_x else alt.Undefined, format=NUMBER, tickCount=6),
+        axis=marked_axis(_marks(xs)) if log_x and _marks(xs) else value_axis(extent(xs), log=log_x),
     )
     up = alt.Y(
         "y:Q",
         title=y,
         scale=axis_scale(y_range or (extent(ys) if log_y else room(ys)), log=log_y),
-        axis=alt.Axis(format=NUMBER, tickCount=6),
+        axis=value_axis(extent(ys), log=log_y),
     )
     layers = [*line_layers(kept, across, up)]
     if level is not None:
@@ -126,11 +126,15 @@ def line_chart(
     return layered(title, layers, height=230)
 
 
-def line_layers(lines: Sequence[Line], across: alt.X, up: alt.Y) -> list[alt.Chart]:
+def line_layers(
+    lines: Sequence[Line], across: alt.X, up: alt.Y, *, legend: bool = True
+) -> list[alt.Chart]:
     """The layers of `line_chart`: joined points, and dots with their values."""
     colour = colour_legend(
         {line.name: line.colour or colour_of(n) for n, line in enumerate(_unique(lines))}
     )
+    if not legend:
+        colour = colour.legend(None)
     layers = []
     for style in dict.fromkeys((line.width, line.dashed) for line in lines if line.joined):
         alike = [line for line in lines if line.joined and (line.width, line.dashed) == style]
@@ -247,7 +251,7 @@ def layered(
     )
 
 
-def heading(title: str, *, characters: int = 62, size: float = 13.5) -> alt.TitleParams:
+def heading(title: str, *, characters: int = 60, size: float = 13.5) -> alt.TitleParams:
     """A title that is wrapped where the chart ends."""
     lines = textwrap.wrap(title, characters) or [""]
     return alt.TitleParams(text=lines, anchor="start", frame="bounds", fontSize=size, offset=10)
@@ -266,15 +270,21 @@ def axis_scale(reach: Range | None, *, log: bool = False) -> alt.Scale:
 def value_axis(reach: Range | None, *, log: bool = False, form: str = NUMBER) -> alt.Axis:
     """About five round numbers; on a logarithmic axis over several decades, powers of ten."""
     if log and reach and reach[1] >= 100.0 * reach[0]:
-        powers = range(math.ceil(math.log10(reach[0])), math.floor(math.log10(reach[1])) + 1)
-        return alt.Axis(format=form, values=[10.0**power for power in powers])
+        first, last = math.ceil(math.log10(reach[0])), math.floor(math.log10(reach[1]))
+        step = max(1, math.ceil((last - first) / 6))
+        return marked_axis([10.0**power for power in range(first, last + 1, step)])
     return alt.Axis(format=form, tickCount=5)
+
+
+def marked_axis(marks: Sequence[float]) -> alt.Axis:
+    """Ticks at these values, each with its number: a logarithmic axis would drop some."""
+    return alt.Axis(values=list(marks), labelExpr=f"format(datum.value, '{NUMBER}')")
 
 
 def rows_axis(names: Sequence[str], width: float, *, field: str = "name") -> alt.Y:
     """One row per name, in the given order; long names keep their beginning and end."""
     shorten = (
-        "length(datum.label) > 34 ? slice(datum.label, 0, 18) + '…' + slice(datum.label, -15)"
+        "length(datum.label) > 31 ? slice(datum.label, 0, 16) + '…' + slice(datum.label, -14)"
         " : datum.label"
     )
     axis = alt.Axis(
@@ -291,7 +301,7 @@ def rows_axis(names: Sequence[str], width: float, *, field: str = "name") -> alt
 
 def label_width(names: Iterable[str]) -> float:
     """Room for the longest name beside the rows."""
-    return min(205.0, 14.0 + 5.8 * max((len(name) for name in names), default=0))
+    return min(185.0, 14.0 + 5.8 * max((len(name) for name in names), default=0))
 
 
 def colour_of(place: int) -> str:
@@ -320,7 +330,7 @@ def extent(values: Iterable[float]) -> Range | None:
 def colour_legend(colours: Mapping[str, str]) -> alt.Color:
     """Colours by series, named below the chart in as many columns as fit."""
     longest = max((len(name) for name in colours), default=1)
-    columns = max(1, int(WIDTH // (30 + 6.2 * longest)))
+    columns = max(1, int((WIDTH - 60) // (28 + 6.2 * longest)))
     legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=WIDTH - 30)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color("series:N", scale=scale, legend=legend)
@@ -370,10 +380,10 @@ def _percent(value: float) -> str:
     return f"{value:.1%}" if value > 1e-4 else f"{value:.1g}"
 
 
-def _marks(xs: Sequence[float]) -> Any:
-    """Ticks where the points are, if those are few."""
-    distinct = sorted(set(xs))
-    return distinct if len(distinct) <= 8 else alt.Undefined
+def _marks(xs: Sequence[float]) -> list[float]:
+    """The places of the points, if those are few."""
+    distinct = sorted({float(x) for x in xs})
+    return distinct if len(distinct) <= 8 else []
 
 
 def _bar_range(values: Sequence[float], *, log: bool) -> Range:

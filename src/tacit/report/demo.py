@@ -7,18 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.data import Dataset, load_dataset
 from tacit.guarantee import Guarantee
-from tacit.report.figure import FAMILY_COLOURS, new_figure
+from tacit.report.charts import FAMILY_COLOURS, Line, alt, bar_chart, line_chart
 from tacit.report.page import Promise, Table, Text, write_page
 from tacit.system.progress import Progress, silent
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 DATA = "GunPoint"
 
@@ -172,22 +169,23 @@ def _page(path: Path, data: Dataset, trips: list[Trip], missing: list[str]) -> P
     return write_page(path, title="Tacit: classify what nobody has to show", blocks=blocks)
 
 
-def _bars(data: Dataset, trips: list[Trip]) -> go.Figure:
-    figure = new_figure("Accuracy in one run", x="family", y="accuracy")
-    figure.add_bar(
-        x=[trip.family for trip in trips],
-        y=[trip.accuracy for trip in trips],
-        marker_color=[FAMILY_COLOURS[trip.family] for trip in trips],
-        hovertext=[trip.guarantee.sentence for trip in trips],
+def _bars(data: Dataset, trips: list[Trip]) -> alt.LayerChart:
+    return bar_chart(
+        "Accuracy in one run",
+        {trip.family: trip.accuracy for trip in trips},
+        x="accuracy",
+        colours=[FAMILY_COLOURS[trip.family] for trip in trips],
+        x_range=(0.0, 1.0),
+        level=("largest class", _floor(data)),
+        notes=[trip.guarantee.sentence for trip in trips],
     )
-    figure.add_hline(y=_floor(data), line_dash="dash", annotation_text="largest class")
-    figure.update_yaxes(range=[0, 1])
-    return figure
 
 
-def _series(data: Dataset) -> go.Figure:
-    figure = new_figure("What stayed with its owner: four training series", x="step", y="value")
-    for label in data.classes:
-        for row in np.flatnonzero(data.y_train == label)[:2]:
-            figure.add_scatter(y=data.X_train[row, 0], mode="lines", name=f"class {label}")
-    return figure
+def _series(data: Dataset) -> alt.LayerChart:
+    lines = [
+        Line(f"class {label}", list(enumerate(data.X_train[row, 0].tolist())), dots=False)
+        for label in data.classes
+        for row in np.flatnonzero(data.y_train == label)[:2]
+    ]
+    title = "What stayed with its owner: four training series"
+    return line_chart(title, lines, x="step", y="value")

@@ -1,23 +1,34 @@
-"""Pictures of the local family, from plain arrays: the paper's Fig. 3-5 and accuracy by budget.
+"""Charts of the local family from plain arrays: the paper's Fig. 3-5 and accuracy by budget.
 
-Every function returns a Plotly figure; `tacit.report.figure.with_guarantee` adds the guarantee.
+`tacit.report.charts.with_guarantee` adds the guarantee.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.report.figure import FAMILY_COLOURS, new_figure
+from tacit.report.charts import (
+    FAMILY_COLOURS,
+    INK,
+    WIDTH,
+    Line,
+    Range,
+    alt,
+    axis_scale,
+    heading,
+    line_chart,
+    line_layers,
+    number,
+    on,
+    room,
+    scatter_chart,
+)
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-_INK = "#222222"
+_PLOT_WIDTH = WIDTH - 80
 
 
 def allocation_figure(
@@ -28,39 +39,51 @@ def allocation_figure(
     alpha: Floats,
     noise_scale: Floats,
     title: str = "What is kept and what is blurred",
-) -> go.Figure:
+) -> alt.VConcatChart:
     """One series (T,) or (channels, T) above the score and noise scale of each patch (Fig. 3).
 
     Shading is the score of the patches that cover a step: dark is kept, light is blurred.
     """
-    from plotly.subplots import make_subplots
-
     channels = np.atleast_2d(np.asarray(series, dtype=np.float64))
     _check_patches(len(patch_starts), alpha=alpha, noise_scale=noise_scale)
-    figure = make_subplots(
-        rows=3, cols=1, shared_xaxes=True, row_heights=[0.6, 0.15, 0.25], vertical_spacing=0.03
-    )
-    for number, channel in enumerate(channels):
-        figure.add_scatter(y=channel, name=f"channel {number}", line={"width": 1.5}, row=1, col=1)
-    cover = per_step(alpha, patch_starts, patch_length, channels.shape[1])
-    figure.add_heatmap(
-        z=[cover], colorscale="Teal", zmin=0, zmax=1, showscale=False, name="score", row=2, col=1
+    length = channels.shape[1]
+    reach = (-0.5, length - 0.5)
+    cover = per_step(alpha, patch_starts, patch_length, length)
+    scores = [
+        {"from": step - 0.5, "to": step + 0.5, "score": number(score)}
+        for step, score in enumerate(cover)
+    ]
+    shade = (
+        on(scores)
+        .mark_rect()
+        .encode(
+            x=_steps("from", reach),
+            x2="to:Q",
+            color=alt.Color("score:Q", legend=None).scale(domain=[0, 1], scheme="teals"),
+        )
     )
     centres = np.asarray(patch_starts) + patch_length / 2
-    figure.add_bar(
-        x=centres,
-        y=np.asarray(noise_scale),
-        name="noise scale",
-        marker_color=FAMILY_COLOURS["local"],
-        row=3,
-        col=1,
+    half = 0.4 * _spacing(centres, patch_length)
+    bars = [
+        {"centre": float(at), "from": at - half, "to": at + half, "scale": number(scale)}
+        for at, scale in zip(centres.tolist(), noise_scale, strict=True)
+    ]
+    noise = (
+        on(bars)
+        .mark_bar(color=FAMILY_COLOURS["local"])
+        .encode(
+            x=_steps("from", reach, title="time step"),
+            x2="to:Q",
+            y=alt.Y("scale:Q", title="noise scale", axis=alt.Axis(tickCount=4)).scale(zero=True),
+            y2=alt.Y2Datum(0.0),
+        )
     )
-    _common_look(figure, title)
-    figure.update_yaxes(title_text="value", row=1, col=1)
-    figure.update_yaxes(title_text="score", showticklabels=False, row=2, col=1)
-    figure.update_yaxes(title_text="noise scale", rangemode="tozero", row=3, col=1)
-    figure.update_xaxes(title_text="time step", row=3, col=1)
-    return figure
+    return _stacked(
+        title,
+        _series_panel(channels, reach),
+        shade.properties(width=_PLOT_WIDTH, height=24, title=heading("score", size=11)),
+        noise.properties(width=_PLOT_WIDTH, height=90),
+    )
 
 
 def latent_figure(
@@ -68,35 +91,24 @@ def latent_figure(
     labels: Sequence[str],
     *,
     title: str = "Representations of the test series",
-) -> go.Figure:
+) -> alt.HConcatChart:
     """Representations (n, D) per panel, each on its own two principal axes, by class (Fig. 4)."""
-    from plotly.subplots import make_subplots
-
     if not panels:
         raise TacitError("latent_figure needs at least one panel of representations.")
-    names = np.asarray(labels)
-    figure = make_subplots(rows=1, cols=len(panels), subplot_titles=list(panels))
-    for column, points in enumerate(panels.values(), start=1):
-        if len(points) != len(names):
-            raise TacitError(f"latent_figure got {len(points)} points for {len(names)} labels.")
-        plane = principal_plane(points)
-        for index, name in enumerate(dict.fromkeys(names.tolist())):
-            chosen = names == name
-            figure.add_scatter(
-                x=plane[chosen, 0],
-                y=plane[chosen, 1],
-                mode="markers",
-                name=str(name),
-                legendgroup=str(name),
-                showlegend=column == 1,
-                marker={"size": 6, "color": _class_colour(index)},
-                row=1,
-                col=column,
-            )
-    _common_look(figure, title)
-    figure.update_xaxes(title_text="first axis")
-    figure.update_yaxes(title_text="second axis", col=1)
-    return figure
+    size = (WIDTH - 60 * len(panels) - 10) / len(panels)
+    charts: list[alt.LayerChart] = []
+    for name, points in panels.items():
+        if len(points) != len(labels):
+            raise TacitError(f"latent_figure got {len(points)} points for {len(labels)} labels.")
+        chart = scatter_chart(
+            name,
+            _by_class(principal_plane(points), labels),
+            x="first axis",
+            y="second axis" if not charts else "",
+            size=size,
+        )
+        charts.append(chart.properties(title=heading(name, characters=30, size=11.5)))
+    return alt.hconcat(*charts, title=heading(title), description=title, spacing=14)
 
 
 def routing_figure(
@@ -105,35 +117,40 @@ def routing_figure(
     *,
     patch_centres: Sequence[float],
     title: str = "Which expert reads which part",
-) -> go.Figure:
+) -> alt.VConcatChart:
     """One series above the routing weight (experts, patches) of its patches (Fig. 5)."""
-    from plotly.subplots import make_subplots
-
     weights = np.asarray(routing, dtype=np.float64)
     if weights.ndim != 2 or weights.shape[1] != len(patch_centres):
         raise TacitError(
             f"routing must be (experts, {len(patch_centres)} patches), got {weights.shape}."
         )
-    figure = make_subplots(
-        rows=2, cols=1, shared_xaxes=True, row_heights=[0.5, 0.5], vertical_spacing=0.05
+    channels = np.atleast_2d(np.asarray(series, dtype=np.float64))
+    reach = (-0.5, channels.shape[1] - 0.5)
+    half = 0.5 * _spacing(np.asarray(patch_centres, dtype=np.float64), 1.0)
+    cells = [
+        {
+            "expert": f"expert {expert + 1}",
+            "centre": float(centre),
+            "from": float(centre) - half,
+            "to": float(centre) + half,
+            "weight": number(weights[expert, patch]),
+        }
+        for expert in range(len(weights))
+        for patch, centre in enumerate(patch_centres)
+    ]
+    legend = alt.Legend(title="weight", orient="bottom", direction="horizontal")
+    heat = (
+        on(cells)
+        .mark_rect(clip=True)
+        .encode(
+            x=_steps("from", reach, title="time step"),
+            x2="to:Q",
+            y=alt.Y("expert:N", title=None).sort(None),
+            color=alt.Color("weight:Q", legend=legend).scale(domain=[0, 1], scheme="blues"),
+        )
+        .properties(width=_PLOT_WIDTH, height=alt.Step(22))
     )
-    for number, channel in enumerate(np.atleast_2d(series)):
-        figure.add_scatter(y=channel, name=f"channel {number}", line={"width": 1.5}, row=1, col=1)
-    figure.add_heatmap(
-        x=list(patch_centres),
-        y=[f"expert {number + 1}" for number in range(len(weights))],
-        z=weights,
-        colorscale="Blues",
-        zmin=0,
-        zmax=1,
-        colorbar={"title": "weight", "len": 0.5, "y": 0.22},
-        row=2,
-        col=1,
-    )
-    _common_look(figure, title)
-    figure.update_yaxes(title_text="value", row=1, col=1)
-    figure.update_xaxes(title_text="time step", row=2, col=1)
-    return figure
+    return _stacked(title, _series_panel(channels, reach), heat)
 
 
 def budget_figure(
@@ -143,29 +160,30 @@ def budget_figure(
     ceiling: Sequence[float] | None = None,
     floor: float | None = None,
     title: str = "Accuracy against the budget",
-) -> go.Figure:
+) -> alt.LayerChart:
     """Accuracy by epsilon per method, under the ceiling of every total-epsilon release.
 
     `ceiling` holds for releases whose total is epsilon; a published curve above it shows that
     its nominal epsilon is no such total.
     """
-    figure = new_figure(title, x="epsilon (log scale)", y="accuracy")
+    lines = []
     for name, values in accuracies.items():
         if len(values) != len(epsilons):
             raise TacitError(f"{name} has {len(values)} values for {len(epsilons)} epsilons.")
-        figure.add_scatter(x=list(epsilons), y=list(values), mode="lines+markers", name=name)
+        lines.append(Line(name, list(zip(epsilons, values, strict=True))))
     if ceiling is not None:
-        figure.add_scatter(
-            x=list(epsilons),
-            y=list(ceiling),
-            name="ceiling at this total epsilon",
-            line={"dash": "dash", "color": _INK},
-        )
-    if floor is not None:
-        figure.add_hline(y=floor, line_dash="dot", annotation_text="majority class")
-    figure.update_xaxes(type="log", tickvals=list(epsilons), ticktext=[f"{e:g}" for e in epsilons])
-    figure.update_yaxes(range=[0, 1.02])
-    return figure
+        points = list(zip(epsilons, ceiling, strict=True))
+        name = "ceiling at this total epsilon"
+        lines.append(Line(name, points, colour=INK, dashed=True, dots=False))
+    return line_chart(
+        title,
+        lines,
+        x="epsilon (log scale)",
+        y="accuracy",
+        log_x=True,
+        y_range=(0.0, 1.02),
+        level=None if floor is None else ("majority class", floor),
+    )
 
 
 def per_step(values: Floats, patch_starts: Sequence[int], patch_length: int, length: int) -> Floats:
@@ -193,17 +211,42 @@ def _check_patches(n_patches: int, **per_patch: Floats) -> None:
             raise TacitError(f"{name} has {len(values)} values for {n_patches} patches.")
 
 
-def _class_colour(index: int) -> str:
-    from plotly.colors import qualitative
+def _by_class(plane: Floats, labels: Sequence[str]) -> dict[str, list[tuple[float, float, str]]]:
+    clouds: dict[str, list[tuple[float, float, str]]] = {}
+    for (x, y), label in zip(plane.tolist(), labels, strict=True):
+        clouds.setdefault(str(label), []).append((x, y, ""))
+    return clouds
 
-    palette: list[str] = qualitative.Safe
-    return palette[index % len(palette)]
+
+def _series_panel(channels: Floats, reach: Range) -> alt.LayerChart:
+    """The lines of a series over the panels that explain it."""
+    lines = [
+        Line(f"channel {n}", list(enumerate(channel.tolist())), width=1.5, dots=False)
+        for n, channel in enumerate(channels)
+    ]
+    up = alt.Y("y:Q", title="value", scale=axis_scale(room(channels.ravel())))
+    across = _steps("x", reach)
+    layers = line_layers(lines, across, up.axis(tickCount=5), legend=len(lines) > 1)
+    return alt.LayerChart(layer=layers, width=_PLOT_WIDTH, height=190)
 
 
-def _common_look(figure: go.Figure, title: str) -> None:
-    figure.update_layout(
-        title=title,
-        template="plotly_white",
-        font={"family": "system-ui, sans-serif", "size": 13},
-        margin={"l": 60, "r": 20, "t": 60, "b": 60},
+def _steps(field: str, reach: Range, *, title: str | None = None) -> alt.X:
+    """The time axis that all panels share; only the lowest names it."""
+    axis = alt.Axis(tickCount=8, labels=title is not None, ticks=title is not None)
+    return alt.X(f"{field}:Q", title=title, scale=axis_scale(reach), axis=axis)
+
+
+def _stacked(title: str, *panels: alt.Chart | alt.LayerChart) -> alt.VConcatChart:
+    own_colours = alt.Resolve(scale=alt.ScaleResolveMap(color="independent"))
+    return alt.VConcatChart(
+        vconcat=list(panels),
+        title=heading(title),
+        description=title,
+        spacing=8,
+        resolve=own_colours,
     )
+
+
+def _spacing(centres: Floats, single: float) -> float:
+    """The distance between neighbouring centres; `single` where there is only one."""
+    return float(np.diff(np.sort(centres)).min()) if len(centres) > 1 else float(single)
