@@ -3,7 +3,7 @@
     python benchmarks/fleet_pictures.py [--out fleet.html]
 
 Draws what `fleet_published.py` and `fleet_sound.py` recorded; trains nothing. Fig. 5 is about
-Sleep-EDF and MFD, which cannot be had here.
+Sleep-EDF and MFD, which are not available here.
 """
 
 from __future__ import annotations

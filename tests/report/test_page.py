@@ -10,7 +10,7 @@ import pytest
 from drawn import caption
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.charts import bar_chart, line_chart, with_guarantee
-from tacit.report.page import Promise, Table, Text, write_page
+from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 from tacit.report.render import draw
 
 LOCAL = DpGuarantee(epsilon=0.5000001, model="local", unit="series", assumptions=("ideal <noise>",))
@@ -56,7 +56,9 @@ def test_a_page_cannot_exist_without_a_guarantee(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="guarantee"):
         write_page(tmp_path / "p.html", title="t", blocks=[Text("x")])
     write_page(
-        tmp_path / "p.html", title="t", blocks=[Promise("a", Unprotected(reason="plaintext"))]
+        tmp_path / "p.html",
+        title="t",
+        blocks=[FurtherGuarantee("a", Unprotected(reason="plaintext"))],
     )
 
 

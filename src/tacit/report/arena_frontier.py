@@ -37,17 +37,17 @@ def frontier_blocks(records: Sequence[Record]) -> Section:
         for method in methods:
             mine = [r for r in part if r["task"]["method"] == method]
             sets = len({r["task"]["data"] for r in mine})
-            promise = short_guarantee(mine[0])
+            guarantee = short_guarantee(mine[0])
             rows.append(
-                (budget_name(epsilon, mine), method, f"{mean_over_sets(mine):.3f}", sets, promise)
+                (budget_name(epsilon, mine), method, f"{mean_over_sets(mine):.3f}", sets, guarantee)
             )
     lines = lines_by_method(named)
     blocks: list[Any] = [
         Text(
-            "No release of a total epsilon per series can exceed the ceiling in expectation, "
-            "whatever the classifier; the noise of one test run can lie above it. The fleet's "
-            "epsilon protects clients that train, not the series that is classified; it stands "
-            "here for reading, not for ranking.",
+            "No release with a total epsilon per series can exceed the ceiling in expectation, "
+            "whatever the classifier; a single test run can lie above it by chance. The fleet's "
+            "epsilon protects the clients that train, not the series that is classified; it is "
+            "shown here but not ranked.",
             "Frontier: equal total epsilon",
         ),
         Table(("budget", "method", "mean accuracy", "sets", "guarantee"), rows),

@@ -15,7 +15,7 @@ from tacit.report.arena_frontier import frontier_blocks
 from tacit.report.arena_softshape import table2_blocks, table3_blocks
 from tacit.report.arena_tables import Record, Section, budget_name, comparison_blocks
 from tacit.report.arena_timefl import timefl_blocks
-from tacit.report.page import Promise, Table, Text, write_page
+from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 from tacit.report.render import Picture, draw, write_pictures
 
 _SECTIONS: dict[str, Callable[[Sequence[Record]], Section]] = {
@@ -27,9 +27,9 @@ _SECTIONS: dict[str, Callable[[Sequence[Record]], Section]] = {
 }
 _READING = (
     "Accuracies are means over seeds on the test part; nothing was chosen by test accuracy. Rows "
-    "of different trust models stand side by side for reading, not for ranking: a nominal epsilon "
-    "in the input-noise setting is no guarantee, a total epsilon per series and secret sharing "
-    "protect from different adversaries."
+    "with different trust models are shown side by side but not ranked against each other: a "
+    "nominal epsilon in the input-noise setting is no guarantee, and a total epsilon per series "
+    "and secret sharing protect from different adversaries."
 )
 
 
@@ -49,7 +49,7 @@ def write_arena_page(folder: Path, *, png: bool = False) -> dict[str, Path]:
     page = write_page(
         folder / "report.html",
         title="Tacit arena",
-        blocks=[*top, *blocks, *_promises(clean or done)],
+        blocks=[*top, *blocks, *_guarantees(clean or done)],
     )
     return {"report": page, "pictures": pictures}
 
@@ -89,12 +89,12 @@ def _counts(records: Sequence[Record], clean: Sequence[Record]) -> str:
     return text
 
 
-def _promises(records: Sequence[Record]) -> list[Any]:
-    """One guarantee per method and trust model; the budget of the example is in its title."""
-    seen: dict[tuple[str, str], Promise] = {}
+def _guarantees(records: Sequence[Record]) -> list[Any]:
+    """One example of a guarantee per method and trust model; its title names the budget."""
+    seen: dict[tuple[str, str], FurtherGuarantee] = {}
     for record in records:
         task: Mapping[str, Any] = record["task"]
         key = (label_of(task), record["guarantee"]["trust_model"])
         title = f"{label_of(task)}, {budget_name(task['epsilon'], [record])}"
-        seen.setdefault(key, Promise(title, from_dict(record["guarantee"])))
+        seen.setdefault(key, FurtherGuarantee(title, from_dict(record["guarantee"])))
     return [Text("One example for each method.", "Guarantees"), *seen.values()]

@@ -233,7 +233,7 @@ def _sentences(records: Sequence[Record]) -> list[str]:
         said.append(
             f"DP-SoftShape as published reaches {mean_over_sets(noisy):.3f} over the four nominal "
             f"budgets (paper 0.722; {n_sets} sets), and {np.mean(leaks):.0%} of its releases can "
-            "be joined back to their series: no privacy stands behind that accuracy."
+            "be joined back to their series: that accuracy comes without privacy."
         )
     return said
 

@@ -34,7 +34,7 @@ def renamed(record: Record, method: str) -> Record:
 
 
 def budget_name(epsilon: float | None, records: Sequence[Record]) -> str:
-    """The epsilon of these records as a heading, called nominal where nothing stands behind it."""
+    """The epsilon of these records as a heading, called nominal where there is no guarantee."""
     if epsilon is None:
         return "without noise"
     nominal, some = _nominal(records)
@@ -50,7 +50,7 @@ def _nominal(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def short_guarantee(record: Record) -> str:
-    """The guarantee in a few words for a table; the whole sentence stands at the page's end."""
+    """The guarantee in a few words for a table; the whole sentence is at the end of the page."""
     found = record["guarantee"]
     if found["kind"] == "dp":
         delta = f", delta {show_up(found['delta'])}" if found["delta"] else ""
@@ -142,7 +142,9 @@ def boxes(table: Grid, title: str) -> alt.LayerChart:
         for i, method in enumerate(table.methods)
     }
     order = sorted(columns, key=lambda name: -float(np.median([v for v, _ in columns[name]])))
-    return box_chart(title, {name: columns[name] for name in order}, x="accuracy, one dot a set")
+    return box_chart(
+        title, {name: columns[name] for name in order}, x="accuracy, one dot per data set"
+    )
 
 
 def rank_figure(table: Grid, title: str) -> alt.LayerChart:

@@ -44,7 +44,7 @@ def timefl_blocks(records: Sequence[Record]) -> Section:
     blocks: list[Any] = [
         Text(
             "The published mode's epsilons are nominal and promise nothing. Sleep-EDF and MFD are "
-            "not at hand; HHAR is a subset.",
+            "not available here; HHAR is a subset.",
             "DP-TimeFL, Figures 2 to 4 and 6",
         ),
         Table(columns, sorted(rows)),

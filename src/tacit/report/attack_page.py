@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
 from tacit.report.charts import FAMILY_COLOURS, Line, alt, bar_chart, line_chart, with_guarantee
-from tacit.report.page import Promise, Table, Text, write_page
+from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 
 if TYPE_CHECKING:
     from tacit.audit.attacks import AttackResult
@@ -91,7 +91,7 @@ def write_attack_page(path: Path, result: AttackResult) -> Path:
     detail = detail_figure(result)
     if detail is not None:
         blocks.append(detail)
-    blocks += [Promise("The sound mechanism", sound.guarantee), _numbers(result)]
+    blocks += [FurtherGuarantee("The sound mechanism", sound.guarantee), _numbers(result)]
     return write_page(path, title=_TITLES[result.attack], guarantee=result.guarantee, blocks=blocks)
 
 

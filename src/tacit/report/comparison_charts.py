@@ -67,7 +67,7 @@ def rank_chart(
     left = label_width(order)
     width = WIDTH - left - 96
     worst = max(2.0, math.ceil(max(ranks.values())))
-    across = _across("average rank (a red bar: not told apart)", (1.0, worst))
+    across = _across("average rank (red bar: no significant difference)", (1.0, worst))
     names = rows_axis(order, left)
     rows = [
         {"name": name, "rank": float(ranks[name]), "what": f"{name}: {ranks[name]:.2f}"}

@@ -98,7 +98,7 @@ def benchmark_blocks(
     """The paper's Figs. 2-6 from the rows of `fleet_published.jsonl` and `fleet_sound.jsonl`.
 
     Rows are plain dictionaries; values are means over the seeds that are there. A figure
-    without rows is left out. Fig. 5 (Sleep-EDF, MFD) needs data that cannot be had here.
+    without rows is left out. Fig. 5 (Sleep-EDF, MFD) needs data that are not available here.
     """
     blocks: list[Any] = []
     for name in _values(published, "data"):
@@ -145,25 +145,25 @@ def _sound_blocks(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     blocks: list[Any] = []
     for split in _values(rows, "split"):
         some = [row for row in rows if row["split"] == split]
-        promise = _promise(some)
+        guarantee = _weakest_guarantee(some)
         blocks.append(Text("", heading=f"{some[0]['data']} with a guarantee, split {split}"))
         for clients in _values(some, "clients"):
             cell = [row for row in some if row["clients"] == clients]
             title = f"N = {clients}: accuracy per round (Fig. 3 and 4)"
-            blocks.append(accuracy_per_round(_curves(cell), promise, title=title))
+            blocks.append(accuracy_per_round(_curves(cell), guarantee, title=title))
             title = f"N = {clients}: epsilon spent per round (Fig. 6)"
-            blocks.append(_spent_curves(cell, promise, title=title))
+            blocks.append(_spent_curves(cell, guarantee, title=title))
         title = "Accuracy against clients (Fig. 2)"
-        blocks.append(_against(some, "clients", promise, title=title))
+        blocks.append(_against(some, "clients", guarantee, title=title))
     return blocks
 
 
 def _spent_curves(
-    rows: Sequence[Mapping[str, Any]], promise: Guarantee, *, title: str
+    rows: Sequence[Mapping[str, Any]], guarantee: Guarantee, *, title: str
 ) -> alt.VConcatChart:
     lines = {_method(row): _accounted(row.get("epsilon_per_round") or []) for row in _firsts(rows)}
     chart = line_chart(title, lines, x="round", y="epsilon spent so far")
-    return with_guarantee(chart, promise)
+    return with_guarantee(chart, guarantee)
 
 
 def _accounted(epsilons: Sequence[float | None]) -> list[tuple[float, float]]:
@@ -187,7 +187,7 @@ def _linked_blocks(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     return blocks
 
 
-def _promise(rows: Sequence[Mapping[str, Any]]) -> Guarantee:
+def _weakest_guarantee(rows: Sequence[Mapping[str, Any]]) -> Guarantee:
     """The weakest of the rows' guarantees, rebuilt from plain values."""
     worst = max((row["guarantee"] for row in rows), key=lambda g: float(g["epsilon"]))
     keys = ("epsilon", "delta", "model", "unit", "assumptions", "not_covered")
@@ -236,7 +236,7 @@ def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 
 def _against(
-    rows: Sequence[Mapping[str, Any]], key: str, promise: Guarantee, *, title: str
+    rows: Sequence[Mapping[str, Any]], key: str, guarantee: Guarantee, *, title: str
 ) -> alt.VConcatChart:
     points: dict[str, dict[float, list[float]]] = {}
     for row in rows:
@@ -247,4 +247,4 @@ def _against(
             place = points.setdefault("FedAvg", {}).setdefault(float(row[key]), [])
             place.append(row["fedavg"])
     means = {n: {x: _mean(v) for x, v in some.items()} for n, some in points.items()}
-    return accuracy_against(key.replace("_", " "), means, promise, title=title)
+    return accuracy_against(key.replace("_", " "), means, guarantee, title=title)

@@ -51,14 +51,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class FurtherGuarantee:
     """A further guarantee, for a page that shows several results."""
 
     title: str
     guarantee: Guarantee
 
 
-_STATIC = (Text, Table, Promise, Picture)
+_STATIC = (Text, Table, FurtherGuarantee, Picture)
 
 
 def write_page(
@@ -70,12 +70,14 @@ def write_page(
 ) -> Path:
     """Write the page in one step, so that nobody sees half of it.
 
-    A block is a `Text`, `Table`, `Promise`, a chart, or a `Picture`: a page whose charts are all
-    pictures has no script. A page about one result takes its `guarantee`; a page about several has
-    a `Promise` block for each.
+    A block is a `Text`, `Table`, `FurtherGuarantee`, a chart, or a `Picture`; a page whose charts
+    are all pictures has no script. A page about one result takes its `guarantee`; a page about
+    several has a `FurtherGuarantee` for each.
     """
-    if guarantee is None and not any(isinstance(block, Promise) for block in blocks):
-        raise ValueError("a page needs a guarantee or a Promise block for each result it shows.")
+    if guarantee is None and not any(isinstance(block, FurtherGuarantee) for block in blocks):
+        raise ValueError(
+            "a page needs a guarantee, or a FurtherGuarantee block for each result it shows."
+        )
     parts = [f"<h1>{html.escape(title)}</h1>"]
     if guarantee is not None:
         parts.append(_guarantee_html(guarantee))
@@ -105,7 +107,7 @@ def _block_html(block: Any) -> str:
         return f"{heading}<p>{html.escape(block.text)}</p>" if block.text else heading
     if isinstance(block, Table):
         return _table_html(block)
-    if isinstance(block, Promise):
+    if isinstance(block, FurtherGuarantee):
         return f"<h3>{html.escape(block.title)}</h3>{_guarantee_html(block.guarantee)}"
     if isinstance(block, Picture):
         return f'<figure class="chart">{block.svg}</figure>'

@@ -45,7 +45,7 @@ _LOOK = {
     "text": {"fontSize": 11, "color": "#222222"},
 }
 _SVG = "http://www.w3.org/2000/svg"
-# The font stands once on the root; the rest helps Vega's own event handling and styling.
+# The font is set once, on the root; the rest helps Vega's own event handling and styling.
 _UNUSED = ("class", "role", "aria-roledescription", "aria-hidden", "pointer-events", "font-family")
 _START = """
 for (const figure of document.querySelectorAll("figure.chart")) {
