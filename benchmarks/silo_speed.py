@@ -238,7 +238,7 @@ def draw(points: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """One page with a figure per size."""
     from tacit.guarantee import Unprotected
     from tacit.report.page import write_page
-    from tacit.report.silo import growth_figure
+    from tacit.report.silo_charts import growth_figure
 
     guarantee = Unprotected(reason="synthetic series; only the cost of the protocol is shown")
     figures = [

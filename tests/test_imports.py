@@ -16,7 +16,7 @@ from import_graph import groups_in_order, import_graph, module_files
 
 HEAVY = {
     "aeon", "altair", "dp_accounting", "fastapi", "flwr", "jax", "numba", "pandas", "pydantic",
-    "scipy", "sklearn", "spu", "torch", "uvicorn",
+    "scipy", "sklearn", "spu", "torch", "uvicorn", "vl_convert",
 }  # fmt: skip
 
 

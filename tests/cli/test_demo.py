@@ -1,4 +1,4 @@
-"""The demonstration on the real engines: every installed family makes its trip."""
+"""The demonstration on the real engines: every installed family is trained and tested."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_the_demo_shows_every_installed_family(
     names = [family.name for family in installed_families()]
     assert list(result["families"]) == names
     assert result["not_installed"] == [f.name for f in FAMILIES if f.name not in names]
-    for trip in result["families"].values():
-        from_dict(trip["guarantee"])
-        assert trip["accuracy"] > result["floor"]
+    for run in result["families"].values():
+        from_dict(run["guarantee"])
+        assert run["accuracy"] > result["floor"]
     page = Path(result["report"]).read_text()
     for name in names:
         assert from_dict(result["families"][name]["guarantee"]).sentence[:40] in page

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawn import lines
 from tacit import load_dataset
 from tacit.guarantee import Unprotected
-from tacit.report.silo import growth_figure, write_explanation
+from tacit.report.silo_charts import growth_figure, write_explanation
 from tacit.silo import FedSTClassifier
 from tacit.silo.explain import Explanation
 
@@ -72,7 +73,7 @@ def test_the_page_carries_the_guarantee(model: FedSTClassifier, tmp_path: Path) 
 def test_growth_is_drawn_per_variant() -> None:
     points = [{"variant": "f", "M": m, "seconds": m / 100} for m in (128, 64)]
     figure = growth_figure(points, along="M", guarantee=Unprotected(reason="a test"))
-    assert list(figure.data[0].x) == [64, 128]
+    assert lines(figure) == {"f": ([64, 128], [0.64, 1.28])}
 
 
 def test_influence_follows_the_trees_that_voted() -> None:

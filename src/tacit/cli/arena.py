@@ -74,9 +74,7 @@ def report_command(
     folder: Annotated[
         Path, typer.Argument(help="Folder that 'tacit arena run' wrote, or one that holds several.")
     ],
-    png: Annotated[
-        bool, typer.Option("--png", help="Pictures also as PNG; needs Chrome or Chromium.")
-    ] = False,
+    png: Annotated[bool, typer.Option("--png", help="Write the pictures as PNG too.")] = False,
     fleet_page: Annotated[
         Path | None,
         typer.Option(help="Also draw the fleet suites on this page: rounds, clients, links."),
@@ -87,7 +85,7 @@ def report_command(
 
     Example: `tacit arena report results/current`
     """
-    from tacit.report.arena import write_arena_page
+    from tacit.report.arena_page import write_arena_page
 
     made: dict[str, Path] = {**write_arena_page(folder, png=png)}
     if fleet_page is not None:
@@ -98,7 +96,7 @@ def report_command(
 def _write_fleet_page(folder: Path, page: Path) -> Path:
     from tacit.arena.results.fleet_rows import fleet_rows
     from tacit.arena.results.tables import Results
-    from tacit.report.fleet import write_benchmark_page
+    from tacit.report.fleet_charts import write_benchmark_page
 
     published, sound = fleet_rows(Results(folder))
     if not (published or sound):

@@ -115,7 +115,7 @@ def timefl_command(
 def _finish(result: AttackResult, *, out: Path | None, as_json: bool) -> None:
     plain: dict[str, Any] = result.to_dict()
     if out is not None:
-        from tacit.report.attacks import write_attack_page
+        from tacit.report.attack_page import write_attack_page
 
         plain["report"] = write_attack_page(out, result)
     emit(plain, as_json=as_json, render=lambda: _render(result, plain.get("report")))

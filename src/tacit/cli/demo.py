@@ -1,4 +1,4 @@
-"""`tacit demo`: see each family at work on an embedded data set."""
+"""`tacit demo`: try each family on an embedded data set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demo(
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take GunPoint through every installed family and write a page about it.
+    """Train every installed family on GunPoint and write a page about the results.
 
     Example: `tacit demo --out my-demo`
     """
@@ -44,12 +44,12 @@ def demo(
         rows = [
             (
                 name,
-                f"{trip['accuracy']:.3f}",
-                trip["left_the_owner"],
-                trip["guarantee"]["sentence"],
-                f"{trip['seconds']:.1f}",
+                f"{run['accuracy']:.3f}",
+                run["left_the_owner"],
+                run["guarantee"]["sentence"],
+                f"{run['seconds']:.1f}",
             )
-            for name, trip in result["families"].items()
+            for name, run in result["families"].items()
         ]
         columns = ("family", "accuracy", "what left the owner", "guarantee", "seconds")
         print_table(rows, columns=columns, title=f"{result['data']}, one run")

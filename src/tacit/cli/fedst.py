@@ -128,7 +128,7 @@ def train_fedst(
 
 
 def _write_page(model: FedSTClassifier, series: Any, path: Path) -> Path:
-    from tacit.report.silo import write_explanation
+    from tacit.report.silo_charts import write_explanation
 
     return write_explanation(
         path,

@@ -92,9 +92,9 @@ def train_timefl(
         raise TacitError(
             "--out saves a sound model with its guarantee; omit --out, or --mode published."
         )
-    check_new_page(report)
     for place in (checkpoint, out):
         check_new_file(place)
+    check_new_page(report)
     from tacit.data import load_dataset
     from tacit.fleet.experiment import FleetTask, run_task
 
@@ -118,7 +118,7 @@ def train_timefl(
     with progress_bar("training") as bar:
         result = run_task(load_dataset(data, label=label), task, progress=bar)
     if report is not None:
-        from tacit.report.fleet import write_run_page
+        from tacit.report.fleet_charts import write_run_page
 
         result["report"] = str(write_run_page(report, result))
     emit(result, as_json=as_json, render=lambda: _render(result))

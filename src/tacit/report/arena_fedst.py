@@ -17,8 +17,9 @@ from tacit.report.arena_tables import (
     renamed,
     short_guarantee,
 )
+from tacit.report.charts import line_chart, scatter_chart
+from tacit.report.comparison_charts import dot_chart
 from tacit.report.page import Table, Text
-from tacit.report.svg import dot_plot, line_plot, scatter_plot
 
 _SCOPES = {
     "federated": "FedST",
@@ -99,7 +100,7 @@ def _secure_blocks(records: Sequence[Record]) -> Section:
     ]
     if times:
         title = "Fig. 7: seconds of the federated search by quality measure"
-        blocks.append(dot_plot(title, times, x="seconds"))
+        blocks.append(dot_chart(title, times, x="seconds"))
     blocks += _contract_figures(contracts)
     return _quality_sentence(times), blocks
 
@@ -119,8 +120,8 @@ def _contract_figures(contracts: dict[str, dict[float, Record]]) -> list[Any]:
     seconds["the contract"] = [(contract, contract) for contract in marks]
     x = "time contract, seconds"
     return [
-        line_plot("Fig. 10: accuracy under a time contract", accuracy, x=x, y="test accuracy"),
-        line_plot("Fig. 10: seconds of the whole search under it", seconds, x=x, y="seconds"),
+        line_chart("Fig. 10: accuracy under a time contract", accuracy, x=x, y="test accuracy"),
+        line_chart("Fig. 10: seconds of the whole search under it", seconds, x=x, y="seconds"),
     ]
 
 
@@ -149,7 +150,9 @@ def _pairs(table: Any) -> Any:
         if method != "FedST-F"
     }
     title = "Fig. 4: FedST against each other scope, one dot per data set"
-    return scatter_plot(title, clouds, x="accuracy of the other", y="accuracy of FedST-F")
+    return scatter_chart(
+        title, clouds, x="accuracy of the other", y="accuracy of FedST-F", diagonal=True
+    )
 
 
 def _fedst_sentences(means: dict[str, float], n_sets: int) -> list[str]:

@@ -25,8 +25,9 @@ from tacit.report.arena_tables import (
     short_guarantee,
     spread_over_seeds,
 )
+from tacit.report.charts import alt, line_chart, scatter_chart
+from tacit.report.comparison_charts import dot_chart
 from tacit.report.page import Table, Text
-from tacit.report.svg import Drawing, dot_plot, line_plot, scatter_plot
 
 NOISY = (0.1, 0.5, 1.0, 5.0)
 OURS = "softshape-published"
@@ -118,7 +119,7 @@ def _mean(records: Sequence[Record]) -> str:
     return f"{mean_over_sets(records):.3f}" if records else "-"
 
 
-def _closeness(records: Sequence[Record]) -> Drawing:
+def _closeness(records: Sequence[Record]) -> alt.LayerChart:
     rows: dict[str, dict[str, float]] = {}
     for method, theirs in TABLE2.items():
         clean, noisy, _ = clean_and_noisy(records, method)
@@ -127,7 +128,7 @@ def _closeness(records: Sequence[Record]) -> Drawing:
             rows[f"{method}, clean"] = pair
         if len(_budgets(noisy)) == 4:
             rows[f"{method}, noisy"] = {"paper": theirs.noisy, "ours": mean_over_sets(noisy)}
-    return dot_plot("Table 2: the paper's means and ours", rows, x="mean accuracy")
+    return dot_chart("Table 2: the paper's means and ours", rows, x="mean accuracy")
 
 
 def _easy_and_hard(records: Sequence[Record]) -> list[Any]:
@@ -138,7 +139,7 @@ def _easy_and_hard(records: Sequence[Record]) -> list[Any]:
         if lines:
             title = f"Fig. 6: accuracy against nominal epsilon, {name} sets"
             blocks.append(
-                line_plot(title, lines, x="nominal epsilon", y="mean accuracy", log_x=True)
+                line_chart(title, lines, x="nominal epsilon", y="mean accuracy", log_x=True)
             )
     return blocks
 
@@ -158,7 +159,11 @@ def _cost_of_privacy(records: Sequence[Record]) -> list[Any]:
         if method in clean.methods and clean.methods.index(method) == i
     }
     title = "Fig. 8: cost of privacy at nominal epsilon 0.5, one dot per data set"
-    return [scatter_plot(title, clouds, x="accuracy without noise", y="accuracy with noise")]
+    return [
+        scatter_chart(
+            title, clouds, x="accuracy without noise", y="accuracy with noise", diagonal=True
+        )
+    ]
 
 
 def _table4(records: Sequence[Record]) -> list[Any]:
@@ -228,7 +233,7 @@ def _sentences(records: Sequence[Record]) -> list[str]:
         said.append(
             f"DP-SoftShape as published reaches {mean_over_sets(noisy):.3f} over the four nominal "
             f"budgets (paper 0.722; {n_sets} sets), and {np.mean(leaks):.0%} of its releases can "
-            "be joined back to their series: no privacy stands behind that accuracy."
+            "be joined back to their series: that accuracy comes without privacy."
         )
     return said
 
@@ -271,7 +276,7 @@ def table3_blocks(records: Sequence[Record]) -> Section:
     blocks = [
         Text(note, "DP-SoftShape, Table 3: ablations"),
         Table(columns, rows),
-        dot_plot("Table 3: ablations, the paper's numbers and ours", shown, x="mean accuracy"),
+        dot_chart("Table 3: ablations, the paper's numbers and ours", shown, x="mean accuracy"),
     ]
     return _ablation_sentence(cells), blocks
 

@@ -20,8 +20,9 @@ from tacit.arena.statistics import (
 )
 from tacit.errors import TacitError
 from tacit.guarantee import show_up
+from tacit.report.charts import alt, line_chart
+from tacit.report.comparison_charts import box_chart, rank_chart
 from tacit.report.page import Table, Text
-from tacit.report.svg import Drawing, box_plot, line_plot, rank_plot
 
 Record = Mapping[str, Any]
 Section = tuple[list[str], list[Any]]  # sentences for the summary, and the section's blocks
@@ -33,7 +34,7 @@ def renamed(record: Record, method: str) -> Record:
 
 
 def budget_name(epsilon: float | None, records: Sequence[Record]) -> str:
-    """The epsilon of these records as a heading, called nominal where nothing stands behind it."""
+    """The epsilon of these records as a heading, called nominal where there is no guarantee."""
     if epsilon is None:
         return "without noise"
     nominal, some = _nominal(records)
@@ -49,7 +50,7 @@ def _nominal(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def short_guarantee(record: Record) -> str:
-    """The guarantee in a few words for a table; the whole sentence stands at the page's end."""
+    """The guarantee in a few words for a table; the whole sentence is at the end of the page."""
     found = record["guarantee"]
     if found["kind"] == "dp":
         delta = f", delta {show_up(found['delta'])}" if found["delta"] else ""
@@ -101,7 +102,9 @@ def comparison_blocks(records: Sequence[Record]) -> list[Any]:
     if lines:
         nominal, some = _nominal([r for r in records if r["task"]["epsilon"] is not None])
         x = f"{nominal}epsilon{some}"
-        blocks.append(line_plot(f"Accuracy against {x}", lines, x=x, y="mean accuracy", log_x=True))
+        blocks.append(
+            line_chart(f"Accuracy against {x}", lines, x=x, y="mean accuracy", log_x=True)
+        )
     blocks.append(seconds_figure(records))
     return blocks
 
@@ -132,21 +135,23 @@ def ranking(table: Grid) -> Table:
     return Table(columns, rows)
 
 
-def boxes(table: Grid, title: str) -> Drawing:
+def boxes(table: Grid, title: str) -> alt.LayerChart:
     """One box per method, best median first."""
     columns = {
         method: list(zip(table.accuracy[:, i].tolist(), table.data, strict=True))
         for i, method in enumerate(table.methods)
     }
     order = sorted(columns, key=lambda name: -float(np.median([v for v, _ in columns[name]])))
-    return box_plot(title, {name: columns[name] for name in order}, x="accuracy, one dot a set")
+    return box_chart(
+        title, {name: columns[name] for name in order}, x="accuracy, one dot per data set"
+    )
 
 
-def rank_figure(table: Grid, title: str) -> Drawing:
+def rank_figure(table: Grid, title: str) -> alt.LayerChart:
     """Average ranks with Nemenyi's critical difference."""
     ranks, difference = average_ranks(table), critical_difference(table)
     groups = [[table.methods[i] for i in group] for group in cliques(list(ranks), difference)]
-    return rank_plot(
+    return rank_chart(
         title,
         dict(zip(table.methods, ranks.tolist(), strict=True)),
         difference=difference,
@@ -169,7 +174,7 @@ def lines_by_method(records: Sequence[Record]) -> dict[str, list[tuple[float, fl
     }
 
 
-def seconds_figure(records: Sequence[Record]) -> Drawing:
+def seconds_figure(records: Sequence[Record]) -> alt.LayerChart:
     """CPU seconds per task, training and test together."""
     times: dict[str, list[tuple[float, str]]] = {}
     for record in records:
@@ -177,7 +182,7 @@ def seconds_figure(records: Sequence[Record]) -> Drawing:
         value = (max(0.001, record["cpu_seconds"]), task["data"])
         times.setdefault(label_of(task), []).append(value)
     order = sorted(times, key=lambda name: float(np.median([v for v, _ in times[name]])))
-    return box_plot(
+    return box_chart(
         "CPU seconds per task, training and test",
         {name: times[name] for name in order},
         x="seconds",

@@ -1,4 +1,4 @@
-"""The demonstration: one trip of one data set through each family that is installed."""
+"""The demonstration: train each installed family on one data set, and write a page about it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.data import Dataset, load_dataset
 from tacit.guarantee import Guarantee
-from tacit.report.figure import FAMILY_COLOURS, new_figure
-from tacit.report.page import Promise, Table, Text, write_page
+from tacit.report.charts import FAMILY_COLOURS, Line, alt, bar_chart, line_chart
+from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 from tacit.system.progress import Progress, silent
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 DATA = "GunPoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trip:
-    """What one family did: its accuracy never stands without its guarantee."""
+class FamilyRun:
+    """What one family did: its accuracy is never shown without its guarantee."""
 
     family: str
     method: str
@@ -109,7 +106,7 @@ FAMILIES = (
 
 
 def installed_families() -> list[Family]:
-    """The families whose engine is here; the others are named with what they need."""
+    """The families whose engine is installed."""
     return [family for family in FAMILIES if importlib.util.find_spec(family.needs)]
 
 
@@ -118,27 +115,27 @@ def run_demo(
 ) -> dict[str, Any]:
     """Run every installed family on the demonstration's data set and write the page."""
     data = load_dataset(DATA)
-    trips = []
+    runs = []
     for family in installed_families():
         report = progress(family.name) if progress else silent
-        trips.append(_travel(family, data, seed, report))
+        runs.append(_run_family(family, data, seed, report))
     missing = [family.name for family in FAMILIES if family not in installed_families()]
-    page = _page(out / "index.html", data, trips, missing)
+    page = _page(out / "index.html", data, runs, missing)
     return {
         "data": data.name,
-        "families": {trip.family: trip.to_dict() for trip in trips},
+        "families": {run.family: run.to_dict() for run in runs},
         "not_installed": missing,
         "floor": _floor(data),
         "report": str(page),
     }
 
 
-def _travel(family: Family, data: Dataset, seed: int, progress: Progress) -> Trip:
+def _run_family(family: Family, data: Dataset, seed: int, progress: Progress) -> FamilyRun:
     start = time.perf_counter()
     classifier = family.make(seed, progress)
     classifier.fit(data.X_train, data.y_train)
     accuracy = float(np.mean(classifier.predict(data.X_test) == data.y_test))
-    return Trip(
+    return FamilyRun(
         family=family.name,
         method=family.method,
         accuracy=accuracy,
@@ -154,10 +151,10 @@ def _floor(data: Dataset) -> float:
     return float(np.mean(data.y_test == labels[counts.argmax()]))
 
 
-def _page(path: Path, data: Dataset, trips: list[Trip], missing: list[str]) -> Path:
+def _page(path: Path, data: Dataset, runs: list[FamilyRun], missing: list[str]) -> Path:
     rows = [
-        (t.family, t.method, f"{t.accuracy:.3f}", t.left, t.guarantee.sentence, f"{t.seconds:.1f}")
-        for t in trips
+        (r.family, r.method, f"{r.accuracy:.3f}", r.left, r.guarantee.sentence, f"{r.seconds:.1f}")
+        for r in runs
     ]
     columns = ("family", "method", "accuracy", "what left the owner", "guarantee", "seconds")
     note = (
@@ -167,27 +164,28 @@ def _page(path: Path, data: Dataset, trips: list[Trip], missing: list[str]) -> P
     )
     if missing:
         note += f" Not installed here: {', '.join(missing)}."
-    blocks: list[Any] = [Text(note), Table(columns, rows), _bars(data, trips), _series(data)]
-    blocks += [Promise(trip.family, trip.guarantee) for trip in trips]
+    blocks: list[Any] = [Text(note), Table(columns, rows), _bars(data, runs), _series(data)]
+    blocks += [FurtherGuarantee(run.family, run.guarantee) for run in runs]
     return write_page(path, title="Tacit: classify what nobody has to show", blocks=blocks)
 
 
-def _bars(data: Dataset, trips: list[Trip]) -> go.Figure:
-    figure = new_figure("Accuracy in one run", x="family", y="accuracy")
-    figure.add_bar(
-        x=[trip.family for trip in trips],
-        y=[trip.accuracy for trip in trips],
-        marker_color=[FAMILY_COLOURS[trip.family] for trip in trips],
-        hovertext=[trip.guarantee.sentence for trip in trips],
+def _bars(data: Dataset, runs: list[FamilyRun]) -> alt.LayerChart:
+    return bar_chart(
+        "Accuracy in one run",
+        {run.family: run.accuracy for run in runs},
+        x="accuracy",
+        colours=[FAMILY_COLOURS[run.family] for run in runs],
+        x_range=(0.0, 1.0),
+        level=("largest class", _floor(data)),
+        notes=[run.guarantee.sentence for run in runs],
     )
-    figure.add_hline(y=_floor(data), line_dash="dash", annotation_text="largest class")
-    figure.update_yaxes(range=[0, 1])
-    return figure
 
 
-def _series(data: Dataset) -> go.Figure:
-    figure = new_figure("What stayed with its owner: four training series", x="step", y="value")
-    for label in data.classes:
-        for row in np.flatnonzero(data.y_train == label)[:2]:
-            figure.add_scatter(y=data.X_train[row, 0], mode="lines", name=f"class {label}")
-    return figure
+def _series(data: Dataset) -> alt.LayerChart:
+    lines = [
+        Line(f"class {label}", list(enumerate(data.X_train[row, 0].tolist())), dots=False)
+        for label in data.classes
+        for row in np.flatnonzero(data.y_train == label)[:2]
+    ]
+    title = "What stayed with its owner: four training series"
+    return line_chart(title, lines, x="step", y="value")

@@ -15,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.guarantee import show_up
-from tacit.report.figure import with_guarantee
-from tacit.report.local import allocation_figure, budget_figure, latent_figure, routing_figure
+from tacit.report.charts import with_guarantee
+from tacit.report.local_charts import (
+    allocation_figure,
+    budget_figure,
+    latent_figure,
+    routing_figure,
+)
 from tacit.report.page import Table, Text, write_page
 
 if TYPE_CHECKING:
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
 _BUDGETS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
 _CEILING_NOTE = (
-    "Above the dashed line no release with this total epsilon can be. A published curve above it "
+    "No release with this total epsilon can lie above the dashed line. A published curve above it "
     "shows that its nominal epsilon is no total."
 )
 
@@ -66,7 +71,7 @@ def write_softshape_page(
         guarantee=guarantee,
         blocks=[
             Table(["measured", "value"], rows),
-            *(with_guarantee(b, guarantee) if hasattr(b, "to_html") else b for b in blocks),
+            *(b if isinstance(b, Text) else with_guarantee(b, guarantee) for b in blocks),
         ],
     )
 
@@ -136,11 +141,11 @@ def _sound(classifier: DPSoftShapeClassifier, dataset: Dataset) -> list[Any]:
     if isinstance(head, VectorHead):
         summary = head.summarise(dataset.X_test)
         released = classifier.model_.randomize(summary).values
-        figure = latent_figure(
+        vectors = latent_figure(
             {"before the noise (stays on the device)": summary, "released": released},
             [str(label) for label in dataset.y_test],
         )
-        return [Text("", heading="Vectors of the test series"), figure]
+        return [Text("", heading="Vectors of the test series"), vectors]
     used = int(np.count_nonzero(head.channel.max(axis=0)))
     return [Text(f"One symbol per series; the channel sends {used} of {len(head.channel)} labels.")]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 from tacit._version import VERSION
 from tacit.guarantee import Guarantee
+from tacit.report.render import Picture, embed, page_script
+from tacit.system.files import write_atomic
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -23,9 +24,14 @@ h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 
 table { border-collapse: collapse; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .7rem;
          border-bottom: 1px solid #ddd; }
+.chart { margin: 1rem 0; max-width: 38rem; break-inside: avoid; }
+.chart svg { width: 100%; height: auto; } .chart .vega-embed { display: block; }
 footer { margin-top: 3rem; font-size: .8rem; color: #666; }
 @media print { body { max-width: none; } .scroll { overflow: visible; } }
 """
+# The browser itself then refuses every request. Vega compiles its expressions, hence the last word.
+_NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'"
+_WITH_SCRIPT = f"{_NO_NETWORK}; script-src 'unsafe-inline' 'unsafe-eval'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +51,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class FurtherGuarantee:
     """A further guarantee, for a page that shows several results."""
 
     title: str
     guarantee: Guarantee
+
+
+_STATIC = (Text, Table, FurtherGuarantee, Picture)
 
 
 def write_page(
@@ -59,46 +68,50 @@ def write_page(
     blocks: Sequence[Any],
     guarantee: Guarantee | None = None,
 ) -> Path:
-    """Write the page in one step; a reader never sees half of it.
+    """Write the page in one step, so that nobody sees half of it.
 
-    A page of one result takes its `guarantee`; a page of several has a `Promise` block for each.
+    A block is a `Text`, `Table`, `FurtherGuarantee`, a chart, or a `Picture`; a page whose charts
+    are all pictures has no script. A page about one result takes its `guarantee`; a page about
+    several has a `FurtherGuarantee` for each.
     """
-    if guarantee is None and not any(isinstance(block, Promise) for block in blocks):
-        raise ValueError("a page needs a guarantee or a Promise block for each result it shows.")
+    if guarantee is None and not any(isinstance(block, FurtherGuarantee) for block in blocks):
+        raise ValueError(
+            "a page needs a guarantee, or a FurtherGuarantee block for each result it shows."
+        )
     parts = [f"<h1>{html.escape(title)}</h1>"]
     if guarantee is not None:
         parts.append(_guarantee_html(guarantee))
-    seen_figure = False
-    for block in blocks:
-        parts.append(_block_html(block, first_figure=not seen_figure))
-        seen_figure = seen_figure or hasattr(block, "to_html")
-    text = _document(title, "\n".join(parts))
-    _write_atomically(path, text)
+    parts += [_block_html(block) for block in blocks]
+    interactive = any(not isinstance(block, _STATIC) for block in blocks)
+    script = page_script() if interactive else ""
+    text = _document(title, "\n".join(parts), script=script)
+    write_atomic(path, text.encode())
     return path
 
 
-def _document(title: str, body: str) -> str:
+def _document(title: str, body: str, *, script: str) -> str:
+    policy = _WITH_SCRIPT if script else _NO_NETWORK
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
         f"{body}<footer>Made by Tacit {VERSION}. This page loads nothing from a network.</footer>"
-        "</body></html>"
+        f"{script}</body></html>"
     )
 
 
-def _block_html(block: Any, *, first_figure: bool) -> str:
+def _block_html(block: Any) -> str:
     if isinstance(block, Text):
         heading = f"<h2>{html.escape(block.heading)}</h2>" if block.heading else ""
         return f"{heading}<p>{html.escape(block.text)}</p>" if block.text else heading
     if isinstance(block, Table):
         return _table_html(block)
-    if isinstance(block, Promise):
+    if isinstance(block, FurtherGuarantee):
         return f"<h3>{html.escape(block.title)}</h3>{_guarantee_html(block.guarantee)}"
-    # The library's script is several megabytes: once a page is enough.
-    script: Any = "inline" if first_figure else False
-    figure = block.to_html(full_html=False, include_plotlyjs=script, config={"responsive": True})
-    return f'<div class="scroll">{figure}</div>'
+    if isinstance(block, Picture):
+        return f'<figure class="chart">{block.svg}</figure>'
+    return embed(block)
 
 
 def _table_html(table: Table) -> str:
@@ -124,13 +137,3 @@ def _guarantee_html(guarantee: Guarantee) -> str:
         f'<div class="{css}"><p>{html.escape(guarantee.sentence)}</p>'
         f"<details><summary>Assumptions and limits</summary>{lists}</details></div>"
     )
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)

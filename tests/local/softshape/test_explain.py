@@ -13,7 +13,7 @@ from tacit.errors import TacitError
 from tacit.local.softshape.explain import explain
 from tacit.local.softshape.published import TrainedSoftShape, train_published
 from tacit.local.softshape.settings import SoftShapeSettings
-from tacit.report.local import allocation_figure, routing_figure
+from tacit.report.local_charts import allocation_figure, routing_figure
 
 
 def trained(**switches: Any) -> tuple[TrainedSoftShape, Floats]:

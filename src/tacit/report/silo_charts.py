@@ -1,4 +1,4 @@
-"""Figures of the silo family: shapelets over a series, distances per class, growth of the cost."""
+"""Charts of the silo family: shapelets over a series, distances per class, growth of the cost."""
 
 from __future__ import annotations
 
@@ -9,55 +9,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.report.figure import new_figure, with_guarantee
+from tacit.report.charts import Line, alt, colour_of, line_chart, scatter_chart, with_guarantee
 from tacit.report.page import Table, Text, write_page
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from tacit.guarantee import Guarantee
 
-_COLOURS = ("#b6633b", "#3b6fb6", "#3f8f5b", "#8a3bb6", "#b63b6f", "#6f7a1f", "#1f7a7a")
 
-
-def match_figure(explanation: Any, *, compared: NDArray[np.float64]) -> go.Figure:
+def match_figure(explanation: Any, *, compared: NDArray[np.float64]) -> alt.LayerChart:
     """The series as it is compared, with the most influential shapelets where they match best."""
-    figure = new_figure(
-        f"Why this series is '{explanation.prediction}'", x="time step", y="value, as compared"
-    )
-    figure.add_scatter(
-        y=compared, mode="lines", name="series", line={"color": "#9a9a9a", "width": 1.5}
-    )
+    series = list(enumerate(compared.tolist()))
+    lines = [Line("series", series, colour="#9a9a9a", width=1.5, dots=False)]
     for i, match in enumerate(explanation.matches):
-        steps = np.arange(match.position, match.position + len(match.values))
         name = f"shapelet {match.shapelet + 1}: {match.influence:.0%} of the decision"
-        figure.add_scatter(x=steps, y=match.values, mode="lines", name=name, line=_line(i))
-    return figure
+        points = list(enumerate(np.asarray(match.values).tolist(), start=match.position))
+        lines.append(Line(name, points, colour=colour_of(i), width=3.0, dots=False))
+    title = f"Why this series is '{explanation.prediction}'"
+    return line_chart(title, lines, x="time step", y="value, as compared")
 
 
 def class_distance_figure(
     distances: NDArray[np.float64], codes: NDArray[np.intp], classes: Sequence[str]
-) -> go.Figure:
+) -> alt.LayerChart:
     """P0's own series by their distances to two shapelets (2, n), coloured by class (Fig. 9b)."""
-    figure = new_figure(
+    clouds = {
+        str(label): [(x, y, "") for x, y in distances[:2, codes == c].T.tolist()]
+        for c, label in enumerate(classes)
+    }
+    return scatter_chart(
         "P0's own series by distance to the two leading shapelets",
+        clouds,
         x="distance to the first",
         y="distance to the second",
     )
-    for c, label in enumerate(classes):
-        rows = codes == c
-        figure.add_scatter(
-            x=distances[0, rows],
-            y=distances[1, rows],
-            mode="markers",
-            name=str(label),
-            marker={"color": _COLOURS[c % len(_COLOURS)]},
-        )
-    return figure
-
-
-def _line(i: int) -> dict[str, Any]:
-    return {"color": _COLOURS[i % len(_COLOURS)], "width": 3}
 
 
 def write_explanation(
@@ -110,13 +94,17 @@ def _normalised(series: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def growth_figure(
     points: Sequence[Mapping[str, Any]], *, along: str, guarantee: Guarantee
-) -> go.Figure:
+) -> alt.VConcatChart:
     """Seconds of the search against one size, a line per variant (Fig. 6)."""
-    figure = new_figure(f"Search time against {along}", x=along, y="seconds")
-    for i, variant in enumerate(dict.fromkeys(str(p["variant"]) for p in points)):
-        mine = sorted((p[along], p["seconds"]) for p in points if p["variant"] == variant)
-        figure.add_scatter(
-            x=[x for x, _ in mine], y=[y for _, y in mine], name=variant, line=_line(i)
-        )
-    figure.update_yaxes(rangemode="tozero")
-    return with_guarantee(figure, guarantee)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for point in points:
+        lines.setdefault(str(point["variant"]), []).append((point[along], point["seconds"]))
+    most = max((seconds for line in lines.values() for _, seconds in line), default=1.0)
+    chart = line_chart(
+        f"Search time against {along}",
+        {variant: sorted(line) for variant, line in lines.items()},
+        x=along,
+        y="seconds",
+        y_range=(0.0, 1.05 * most),
+    )
+    return with_guarantee(chart, guarantee)

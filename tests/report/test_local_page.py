@@ -1,4 +1,4 @@
-"""The page of `tacit train softshape --page`: pictures with their guarantee, in every mode."""
+"""The page of `tacit train softshape --page`: charts with their guarantee, in every mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_sound_page_carries_its_guarantee(release: str, pictures: int, tmp_pat
         tmp_path / "page.html", classifier=trained(release), dataset=small(italy()), accuracy=0.8
     )
     text = page.read_text(encoding="utf-8")
-    assert text.count("plotly-graph-div") == pictures
+    assert text.count('<figure class="chart"') == pictures
     # Once on top of the page and once under every picture.
     assert text.count("Local differential privacy with epsilon = 2 in total") >= 1 + pictures
     assert "ceiling at this total epsilon" in text
@@ -40,7 +40,7 @@ def test_a_published_page_shows_three_figures_and_no_guarantee(tmp_path: Path) -
         tmp_path / "page.html", classifier=classifier, dataset=data, accuracy=0.7
     )
     text = page.read_text(encoding="utf-8")
-    assert text.count("plotly-graph-div") == 4
+    assert text.count('<figure class="chart"') == 4
     assert "reidentification" in text
     assert "Local differential privacy with" not in text
 

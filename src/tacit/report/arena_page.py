@@ -10,13 +10,13 @@ from tacit.arena.statistics import label_of, ranked
 from tacit.arena.store import read_records
 from tacit.errors import TacitError
 from tacit.guarantee import from_dict
-from tacit.report.arena_families import frontier_blocks, timefl_blocks
 from tacit.report.arena_fedst import fedst_blocks
+from tacit.report.arena_frontier import frontier_blocks
 from tacit.report.arena_softshape import table2_blocks, table3_blocks
 from tacit.report.arena_tables import Record, Section, budget_name, comparison_blocks
-from tacit.report.page import Promise, Text, write_page
-from tacit.report.pictures import write_pictures
-from tacit.report.svg import Drawing
+from tacit.report.arena_timefl import timefl_blocks
+from tacit.report.page import FurtherGuarantee, Table, Text, write_page
+from tacit.report.render import Picture, draw, write_pictures
 
 _SECTIONS: dict[str, Callable[[Sequence[Record]], Section]] = {
     "softshape-table2": table2_blocks,
@@ -27,9 +27,9 @@ _SECTIONS: dict[str, Callable[[Sequence[Record]], Section]] = {
 }
 _READING = (
     "Accuracies are means over seeds on the test part; nothing was chosen by test accuracy. Rows "
-    "of different trust models stand side by side for reading, not for ranking: a nominal epsilon "
-    "in the input-noise setting is no guarantee, a total epsilon per series and secret sharing "
-    "protect from different adversaries."
+    "with different trust models are shown side by side but not ranked against each other: a "
+    "nominal epsilon in the input-noise setting is no guarantee, and a total epsilon per series "
+    "and secret sharing protect from different adversaries."
 )
 
 
@@ -43,12 +43,13 @@ def write_arena_page(folder: Path, *, png: bool = False) -> dict[str, Path]:
     sentences, blocks = _sections(clean or done)
     summary = [_counts(records, clean), _READING, *sentences]
     top = [Text(text, "What may be concluded" if not n else None) for n, text in enumerate(summary)]
-    drawings = [block for block in blocks if isinstance(block, Drawing)]
-    pictures = write_pictures(folder / "pictures", drawings, png=png)
+    blocks = [block if isinstance(block, Text | Table) else draw(block) for block in blocks]
+    drawn = [block for block in blocks if isinstance(block, Picture)]
+    pictures = write_pictures(folder / "pictures", drawn, png=png)
     page = write_page(
         folder / "report.html",
         title="Tacit arena",
-        blocks=[*top, *blocks, *_promises(clean or done)],
+        blocks=[*top, *blocks, *_guarantees(clean or done)],
     )
     return {"report": page, "pictures": pictures}
 
@@ -82,12 +83,12 @@ def _counts(records: Sequence[Record], clean: Sequence[Record]) -> str:
     return text
 
 
-def _promises(records: Sequence[Record]) -> list[Any]:
-    """One guarantee per method and trust model; the budget of the example is in its title."""
-    seen: dict[tuple[str, str], Promise] = {}
+def _guarantees(records: Sequence[Record]) -> list[Any]:
+    """One example of a guarantee per method and trust model; its title names the budget."""
+    seen: dict[tuple[str, str], FurtherGuarantee] = {}
     for record in records:
         task: Mapping[str, Any] = record["task"]
         key = (label_of(task), record["guarantee"]["trust_model"])
         title = f"{label_of(task)}, {budget_name(task['epsilon'], [record])}"
-        seen.setdefault(key, Promise(title, from_dict(record["guarantee"])))
+        seen.setdefault(key, FurtherGuarantee(title, from_dict(record["guarantee"])))
     return [Text("One example for each method.", "Guarantees"), *seen.values()]

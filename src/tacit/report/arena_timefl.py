@@ -1,4 +1,4 @@
-"""The sections on DP-TimeFL and on methods that really guarantee a total epsilon."""
+"""The arena's section on DP-TimeFL: as published, and with a guarantee."""
 
 from __future__ import annotations
 
@@ -9,27 +9,14 @@ from typing import Any
 import numpy as np
 
 from tacit.arena.paper import TIMEFL_ABOVE_CENTRAL, TIMEFL_BELOW_FEDAVG
-from tacit.arena.statistics import label_of
-from tacit.guarantee import show_up
 from tacit.report.arena_tables import (
     Record,
     Section,
-    budget_name,
-    by_budget,
-    lines_by_method,
-    mean_over_sets,
-    renamed,
-    seconds_figure,
     short_guarantee,
 )
+from tacit.report.charts import line_chart
+from tacit.report.comparison_charts import dot_chart
 from tacit.report.page import Table, Text
-from tacit.report.svg import dot_plot, line_plot
-
-_FRONTIER_NAMES = {
-    "minirocket (total=True)": "MiniRocket, sound input noise",
-    "quant (total=True)": "QUANT, sound input noise",
-    "timefl (mechanism=privunit, n_clients=16)": "fleet of 16 clients (other trust model)",
-}
 
 
 def timefl_blocks(records: Sequence[Record]) -> Section:
@@ -57,14 +44,14 @@ def timefl_blocks(records: Sequence[Record]) -> Section:
     blocks: list[Any] = [
         Text(
             "The published mode's epsilons are nominal and promise nothing. Sleep-EDF and MFD are "
-            "not at hand; HHAR is a subset.",
+            "not available here; HHAR is a subset.",
             "DP-TimeFL, Figures 2 to 4 and 6",
         ),
         Table(columns, sorted(rows)),
     ]
     if dots:
         title = "Fig. 2 with a guarantee: fleets at epsilon 8 beside FedAvg and central DP"
-        blocks.append(dot_plot(title, dots, x="accuracy"))
+        blocks.append(dot_chart(title, dots, x="accuracy"))
     blocks += _round_figures(records)
     blocks += _delta_figures(records)
     return _timefl_sentences(records), blocks
@@ -93,7 +80,7 @@ def _round_figures(records: Sequence[Record]) -> list[Any]:
             name = _fleet_name(record).rsplit(", N=", 1)[0]
             lines[name] = [(float(n), value) for n, value in enumerate(curve, start=1)]
     return [
-        line_plot(f"Fig. 3 and 4: {name}, {n} clients", lines, x="round", y="test accuracy")
+        line_chart(f"Fig. 3 and 4: {name}, {n} clients", lines, x="round", y="test accuracy")
         for (name, n), lines in sorted(figures.items())
     ]
 
@@ -110,7 +97,7 @@ def _delta_figures(records: Sequence[Record]) -> list[Any]:
             if points:
                 lines.setdefault(f"nominal epsilon {task['epsilon']:g}", points)
     return [
-        line_plot(
+        line_chart(
             f"Fig. 6: the published accountant's delta, {n} clients",
             lines, x="round", y="log10 of the nominal delta",
         )
@@ -142,65 +129,3 @@ def _timefl_sentences(records: Sequence[Record]) -> list[str]:
                     f"{above:+.3f} against central DP (paper: {TIMEFL_ABOVE_CENTRAL[n]:+})."
                 )
     return said
-
-
-def frontier_blocks(records: Sequence[Record]) -> Section:
-    """Accuracy against a total epsilon that every method really guarantees."""
-    named = _on_common_sets([renamed(record, _frontier_name(record)) for record in records])
-    rows = []
-    for epsilon, part in by_budget(named).items():
-        methods = sorted({r["task"]["method"] for r in part})
-        for method in methods:
-            mine = [r for r in part if r["task"]["method"] == method]
-            sets = len({r["task"]["data"] for r in mine})
-            promise = short_guarantee(mine[0])
-            rows.append(
-                (budget_name(epsilon, mine), method, f"{mean_over_sets(mine):.3f}", sets, promise)
-            )
-    lines = lines_by_method(named)
-    blocks: list[Any] = [
-        Text(
-            "No release of a total epsilon per series can exceed the ceiling in expectation, "
-            "whatever the classifier; the noise of one test run can lie above it. The fleet's "
-            "epsilon protects clients that train, not the series that is classified; it stands "
-            "here for reading, not for ranking.",
-            "Frontier: equal total epsilon",
-        ),
-        Table(("budget", "method", "mean accuracy", "sets", "guarantee"), rows),
-    ]
-    if lines:
-        title = "Accuracy against total epsilon, with what no method can exceed"
-        blocks.append(line_plot(title, lines, x="total epsilon", y="mean accuracy", log_x=True))
-    return _frontier_sentence(named), [*blocks, seconds_figure(named)]
-
-
-def _on_common_sets(records: Sequence[Record]) -> list[Record]:
-    """Only the data sets that every method has: means over different sets are not compared."""
-    sets: dict[str, set[str]] = {}
-    for record in records:
-        sets.setdefault(record["task"]["method"], set()).add(record["task"]["data"])
-    common = set.intersection(*sets.values())
-    return [record for record in records if record["task"]["data"] in common] or list(records)
-
-
-def _frontier_name(record: Record) -> str:
-    label = label_of(record["task"])
-    return _FRONTIER_NAMES.get(label, label)
-
-
-def _frontier_sentence(records: Sequence[Record]) -> list[str]:
-    said = []
-    for epsilon, part in by_budget(records).items():
-        if epsilon is None:
-            continue
-        label = [r for r in part if r["task"]["method"] == "softshape-label"]
-        sets = {r["task"]["data"] for r in label}
-        bound = [r for r in part if r["task"]["method"] == "ceiling" and r["task"]["data"] in sets]
-        if label and bound:
-            reached, most = mean_over_sets(label), mean_over_sets(bound)
-            said.append(f"{reached:.3f} of at most {most:.3f} at {show_up(epsilon)}")
-    return (
-        [f"Label release, mean accuracy at a real total epsilon: {'; '.join(said)}."]
-        if said
-        else []
-    )

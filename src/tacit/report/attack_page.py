@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
-from tacit.report.figure import FAMILY_COLOURS, new_figure, with_guarantee
-from tacit.report.page import Promise, Table, Text, write_page
+from tacit.report.charts import FAMILY_COLOURS, Line, alt, bar_chart, line_chart, with_guarantee
+from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from tacit.audit.attacks import AttackResult
 
 _TITLES = {
@@ -22,7 +20,7 @@ _TITLES = {
 _RED, _GREY, _GREEN = "#b63b3b", FAMILY_COLOURS["none"], FAMILY_COLOURS["silo"]
 
 
-def rates_figure(result: AttackResult) -> go.Figure:
+def rates_figure(result: AttackResult) -> alt.VConcatChart:
     """Success on the published mechanism, chance, success on the sound one and its bound."""
     sound = result.sound
     bars = [
@@ -31,33 +29,49 @@ def rates_figure(result: AttackResult) -> go.Figure:
         ("sound", sound.rate, _GREEN),
         ("most the sound guarantee allows", sound.bound, "#9cc7ab"),
     ]
-    figure = new_figure("How often the attack succeeds", x="", y="rate of success")
-    figure.add_bar(
-        x=[name for name, _, _ in bars],
-        y=[rate for _, rate, _ in bars],
-        marker_color=[colour for _, _, colour in bars],
-        text=[f"{rate:.1%}" if rate > 1e-4 else f"{rate:.1g}" for _, rate, _ in bars],
+    chart = bar_chart(
+        "How often the attack succeeds",
+        {name: rate for name, rate, _ in bars},
+        x="rate of success",
+        colours=[colour for _, _, colour in bars],
+        x_range=(0.0, 1.05),
+        percent=True,
     )
-    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
-    return with_guarantee(figure, result.guarantee)
+    return with_guarantee(chart, result.guarantee)
 
 
-def detail_figure(result: AttackResult) -> go.Figure | None:
+def detail_figure(result: AttackResult) -> alt.VConcatChart | None:
     """What is special to one attack: the recovered shapelet, or nominal and realised loss."""
     details = result.details
     if "example" in details:
-        figure = new_figure("Secret and recovered shapelet", x="position", y="z-scored value")
-        figure.add_scatter(y=details["example"]["secret"], name="secret", line_width=6)
-        figure.add_scatter(y=details["example"]["recovered"], name="recovered", mode="markers")
+        secret, recovered = (
+            list(enumerate(details["example"][key])) for key in ("secret", "recovered")
+        )
+        chart = line_chart(
+            "Secret and recovered shapelet",
+            [
+                Line("secret", secret, width=6.0, dots=False, colour=_GREY),
+                Line("recovered", recovered, joined=False, dots=True, colour=_RED),
+            ],
+            x="position",
+            y="z-scored value",
+        )
     elif "realised_loss_median" in details:
-        names = ["nominal epsilon", "claimed in total", "realised (median)"]
-        keys = ["nominal_epsilon", "claimed_total", "realised_loss_median"]
-        figure = new_figure("Privacy loss of one release", x="", y="nats, logarithmic")
-        figure.add_bar(x=names, y=[details[key] for key in keys], marker_color=_RED)
-        figure.update_yaxes(type="log")
+        names = {
+            "nominal epsilon": "nominal_epsilon",
+            "claimed in total": "claimed_total",
+            "realised (median)": "realised_loss_median",
+        }
+        chart = bar_chart(
+            "Privacy loss of one release",
+            {name: details[key] for name, key in names.items()},
+            x="nats, logarithmic",
+            colours=[_RED] * len(names),
+            log=True,
+        )
     else:
         return None
-    return with_guarantee(figure, result.guarantee)
+    return with_guarantee(chart, result.guarantee)
 
 
 def write_attack_page(path: Path, result: AttackResult) -> Path:
@@ -77,7 +91,7 @@ def write_attack_page(path: Path, result: AttackResult) -> Path:
     detail = detail_figure(result)
     if detail is not None:
         blocks.append(detail)
-    blocks += [Promise("The sound mechanism", sound.guarantee), _numbers(result)]
+    blocks += [FurtherGuarantee("The sound mechanism", sound.guarantee), _numbers(result)]
     return write_page(path, title=_TITLES[result.attack], guarantee=result.guarantee, blocks=blocks)
 
 

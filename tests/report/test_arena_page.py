@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,9 +16,8 @@ from tacit.arena.store import Store, read_records
 from tacit.arena.suites import Choice, suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.report.arena import write_arena_page
+from tacit.report.arena_page import write_arena_page
 from tacit.report.arena_tables import budget_name, short_guarantee
-from tacit.report.svg import box_plot, line_plot, rank_plot
 
 SETS = ("GunPoint", "Coffee", "BeetleFly", "Herring", "DiatomSizeReduction")
 SUITES = ("softshape-table2", "softshape-table3", "fedst", "timefl", "frontier", "quick")
@@ -56,21 +56,38 @@ def record(task: Any, number: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with records of every suite, for reading only."""
+    folder = tmp_path_factory.mktemp("arena")
     for suite in SUITES:
         choice = Choice(data=None if suite in ("timefl", "fedst") else SETS, seeds=(0, 1))
         lines = [record(task, number) for number, task in enumerate(suite_tasks(suite, choice))]
-        (tmp_path / suite).mkdir()
+        (folder / suite).mkdir()
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        (tmp_path / suite / "results.jsonl").write_text(text)
+        (folder / suite / "results.jsonl").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(everything: Path) -> dict[str, Path]:
+    return write_arena_page(everything)
+
+
+@pytest.fixture(scope="module")
+def page(made: dict[str, Path]) -> str:
+    return made["report"].read_text()
+
+
+@pytest.fixture
+def quick(everything: Path, tmp_path: Path) -> Path:
+    """A folder with the records of the smallest suite, to write into."""
+    shutil.copytree(everything / "quick", tmp_path / "quick")
     return tmp_path
 
 
-def test_the_page_holds_every_table_and_loads_nothing(folder: Path) -> None:
-    made = write_arena_page(folder)
-    page = made["report"].read_text()
-    assert len(page) < 2_000_000
+def test_the_page_holds_every_table_and_loads_nothing(page: str) -> None:
+    assert len(page) < 1_500_000
     for words in (
         "What may be concluded", "Table 2", "Table 3", "Table 4", "Fig. 2", "Fig. 4", "Fig. 5",
         "delta, 100 clients", "Fig. 7", "Fig. 8", "Frontier",
@@ -81,27 +98,35 @@ def test_the_page_holds_every_table_and_loads_nothing(folder: Path) -> None:
     assert not re.search(r"<script|<link|<img|@import|url\(|src=", page)
     assert set(re.findall(r"https?://[^\"' ]+", page)) <= {"http://www.w3.org/2000/svg"}
     assert 'name="viewport"' in page
+
+
+def test_every_figure_is_a_picture_file_too(made: dict[str, Path], page: str) -> None:
     pictures = sorted(made["pictures"].glob("*.svg"))
     assert len(pictures) > 15
     for picture in pictures:
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
-    write_arena_page(folder)
-    assert sorted(made["pictures"].glob("*.svg")) == pictures
+        assert picture.read_text() in page
 
 
-def test_their_number_stands_beside_ours(folder: Path) -> None:
-    page = write_arena_page(folder)["report"].read_text()
+def test_a_second_report_replaces_the_pictures_of_the_first(quick: Path) -> None:
+    made = write_arena_page(quick)
+    pictures = sorted(made["pictures"].iterdir())
+    (made["pictures"] / "99-of-an-earlier-report.svg").touch()
+    write_arena_page(quick)
+    assert sorted(made["pictures"].iterdir()) == pictures
+
+
+def test_their_number_stands_beside_ours(everything: Path, page: str) -> None:
     mine = [
         r["accuracy"]
-        for r in read_records(folder / "softshape-table2")
+        for r in read_records(everything / "softshape-table2")
         if r["task"]["method"] == "rocket" and r["task"]["epsilon"] is None
     ]
     expected = f"<td>rocket</td><td>0.898</td><td>{sum(mine) / len(mine):.3f}</td><td>0.565</td>"
     assert expected in page
 
 
-def test_an_epsilon_without_a_guarantee_is_called_nominal(folder: Path) -> None:
-    page = write_arena_page(folder)["report"].read_text()
+def test_an_epsilon_without_a_guarantee_is_called_nominal(page: str) -> None:
     start = page.index("<h2>DP-SoftShape, Table 2")
     published = page[start : page.index("<h2>", page.index("<h2>DP-SoftShape, Table 3") + 1)]
     budgets = re.findall(r"(.{8})epsilon = [\d.]+", published)
@@ -126,27 +151,27 @@ def test_a_table_shows_no_less_than_was_spent() -> None:
     assert shown.startswith("epsilon 100.01, delta 1.0001e-05: ")
 
 
-def test_uncommitted_results_are_left_out(folder: Path) -> None:
+def test_uncommitted_results_are_left_out(quick: Path) -> None:
     task = suite_tasks("quick", Choice(data=SETS, methods=("1-nn",), seeds=(9,)))[0]
-    Store(folder).append(record(task, 0, commit="abc-dirty", accuracy=0.123456))
-    page = write_arena_page(folder)["report"].read_text()
+    Store(quick).append(record(task, 0, commit="abc-dirty", accuracy=0.123456))
+    page = write_arena_page(quick)["report"].read_text()
     assert "1 tasks were made by uncommitted code: they are left out." in page
     with pytest.raises(TacitError, match="no finished task"):
-        write_arena_page(folder / "nothing")
+        write_arena_page(quick / "nothing")
 
 
-def test_png_without_a_browser_is_one_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(folder))
-    with pytest.raises(TacitError, match="Chrome or Chromium"):
-        write_arena_page(folder, png=True)
+def test_png_needs_no_browser(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(quick))
+    pictures = write_arena_page(quick, png=True)["pictures"]
+    names = [path.stem for path in sorted(pictures.glob("*.svg"))]
+    assert [path.stem for path in sorted(pictures.glob("*.png"))] == names
+    assert (pictures / f"{names[0]}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_command_says_where_page_and_pictures_are(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    quick: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = tacit(capsys, "arena", "report", folder, "--json").json
+    found = tacit(capsys, "arena", "report", quick, "--json").json
     assert Path(found["report"]).exists()
     assert any(Path(found["pictures"]).iterdir())
 
@@ -161,14 +186,3 @@ def test_budgets_are_chosen_by_number_or_by_none(
     for bad in ("0", "-1", "nan", "inf", "much"):
         refused = tacit(capsys, *words, "--epsilon", bad, "--out", tmp_path / "s")
         assert_refused(refused, "epsilon")
-
-
-def test_drawings_put_values_where_they_belong() -> None:
-    line = line_plot("t", {"a": [(1.0, 0.0), (10.0, 1.0)]}, x="x", y="y", log_x=True)
-    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="3.5"', line.svg)
-    (x1, y1), (x2, y2) = [(float(x), float(y)) for x, y in places]
-    assert x1 < x2
-    assert y1 > y2, "larger values are higher up"
-    assert "&lt;b&gt;" in box_plot("<b>", {"m": [(0.5, "d")]}, x="accuracy").svg
-    ranks = rank_plot("t", {"good": 1.2, "poor": 2.8}, difference=0.5, groups=[["good"]]).svg
-    assert ranks.index("good") < ranks.index("poor")

@@ -1,14 +1,17 @@
-"""The pictures of the local family from plain arrays."""
+"""The charts of the local family from plain arrays."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pytest
 
+from drawn import caption, layers, lines, rows
 from tacit.errors import TacitError
 from tacit.guarantee import Unprotected
-from tacit.report.figure import with_guarantee
-from tacit.report.local import (
+from tacit.report.charts import with_guarantee
+from tacit.report.local_charts import (
     allocation_figure,
     budget_figure,
     latent_figure,
@@ -16,6 +19,7 @@ from tacit.report.local import (
     principal_plane,
     routing_figure,
 )
+from tacit.report.render import to_svg
 
 STARTS, LENGTH = [0, 4, 8], 6
 
@@ -26,12 +30,15 @@ def test_the_allocation_shows_series_scores_and_noise() -> None:
     figure = allocation_figure(
         series, patch_starts=STARTS, patch_length=LENGTH, alpha=alpha, noise_scale=scale
     )
-    line, shade, bars = figure.data
-    np.testing.assert_array_equal(line.y, series)
-    np.testing.assert_array_equal(bars.y, scale)
-    np.testing.assert_array_equal(bars.x, [3.0, 7.0, 11.0])
-    assert shade.z[0][0] == pytest.approx(0.1)
-    assert shade.z[0][5] == pytest.approx(0.5)  # covered by the first two patches
+    assert [mark for mark, _ in layers(figure)] == ["line", "rect", "bar"]
+    steps, values = lines(figure)["channel 0"]
+    np.testing.assert_array_equal(steps, np.arange(14))
+    np.testing.assert_array_equal(values, series)
+    shade, bars = rows(figure, "rect"), rows(figure, "bar")
+    np.testing.assert_array_equal([bar["scale"] for bar in bars], scale)
+    np.testing.assert_array_equal([bar["centre"] for bar in bars], [3.0, 7.0, 11.0])
+    assert shade[0]["score"] == pytest.approx(0.1)
+    assert shade[5]["score"] == pytest.approx(0.5)  # covered by the first two patches
 
 
 def test_several_channels_are_drawn() -> None:
@@ -42,7 +49,8 @@ def test_several_channels_are_drawn() -> None:
         alpha=np.zeros(3),
         noise_scale=np.ones(3),
     )
-    assert len(figure.data) == 5
+    assert list(lines(figure)) == ["channel 0", "channel 1", "channel 2"]
+    assert len(layers(figure)) == 3
 
 
 def test_steps_that_no_patch_covers_are_empty() -> None:
@@ -54,8 +62,11 @@ def test_the_latent_map_has_one_cloud_per_class_and_panel() -> None:
     rng = np.random.default_rng(0)
     clean = rng.normal(size=(30, 5))
     figure = latent_figure({"clean": clean, "noisy": clean + 1}, ["a", "b", "c"] * 10)
-    assert len(figure.data) == 6
-    assert [t.showlegend for t in figure.data] == [True] * 3 + [False] * 3
+    panels = [found for _, found in layers(figure)]
+    assert [len(found) for found in panels] == [30, 30]
+    for found in panels:
+        assert Counter(row["series"] for row in found) == {"a": 10, "b": 10, "c": 10}
+    assert to_svg(figure).count(">a</text>") == 1, "both panels share one legend"
 
 
 def test_the_principal_plane_keeps_the_largest_variance() -> None:
@@ -70,17 +81,20 @@ def test_the_principal_plane_keeps_the_largest_variance() -> None:
 def test_the_routing_map_has_a_row_per_expert() -> None:
     routing = np.eye(3)
     figure = routing_figure(np.zeros(14), routing, patch_centres=[3.0, 7.0, 11.0])
-    heat = figure.data[1]
-    assert list(heat.y) == ["expert 1", "expert 2", "expert 3"]
-    np.testing.assert_array_equal(heat.z, routing)
+    cells = rows(figure, "rect")
+    assert list(dict.fromkeys(c["expert"] for c in cells)) == ["expert 1", "expert 2", "expert 3"]
+    np.testing.assert_array_equal(np.reshape([c["weight"] for c in cells], (3, 3)), routing)
 
 
 def test_the_budget_curve_draws_the_ceiling() -> None:
     figure = budget_figure([0.1, 1.0], {"published": [0.8, 0.9]}, ceiling=[0.4, 0.6], floor=0.3)
-    assert [t.name for t in figure.data] == ["published", "ceiling at this total epsilon"]
-    assert figure.layout.xaxis.type == "log"
+    assert list(lines(figure)) == ["published", "ceiling at this total epsilon"]
+    assert lines(figure)["ceiling at this total epsilon"] == ([0.1, 1.0], [0.4, 0.6])
+    assert rows(figure, "rule") == [{"level": 0.3, "text": "majority class"}]
+    encoding = figure.to_dict()["layer"][0]["encoding"]
+    assert encoding["x"]["scale"]["type"] == "log"
     captioned = with_guarantee(figure, Unprotected(reason="published", nominal_epsilon=1.0))
-    assert "No privacy guarantee" in captioned.layout.annotations[-1].text
+    assert "No privacy guarantee" in caption(captioned)
 
 
 def test_lengths_that_do_not_match_are_refused() -> None:

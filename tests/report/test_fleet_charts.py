@@ -1,11 +1,13 @@
-"""The fleet's pictures carry their guarantee and show what they are given."""
+"""The fleet's charts carry their guarantee and show what they are given."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from drawn import caption, lines, rows
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.report import fleet
+from tacit.report import fleet_charts as fleet
+from tacit.report.page import Text
 
 SOUND = DpGuarantee(epsilon=8.0, delta=1e-5, model="shuffle", unit="client")
 NONE = Unprotected(reason="reports are linked", nominal_epsilon=8.0)
@@ -13,15 +15,16 @@ NONE = Unprotected(reason="reports are linked", nominal_epsilon=8.0)
 
 def test_every_figure_carries_the_guarantee_and_its_points() -> None:
     spent = fleet.epsilon_per_round([None, 1.0, None, 2.0], SOUND)
-    assert list(spent.data[0].x) == [2, 4]
+    assert lines(spent) == {"epsilon": ([2, 4], [1.0, 2.0])}
     rounds = fleet.accuracy_per_round({"privunit": [0.5, 0.7], "FedAvg": [0.6, 0.9]}, SOUND)
-    assert [trace.name for trace in rounds.data] == ["privunit", "FedAvg"]
+    assert list(lines(rounds)) == ["privunit", "FedAvg"]
     clients = fleet.accuracy_against("clients", {"privunit": {1000: 0.9, 100: 0.8}}, SOUND)
-    assert list(clients.data[0].x) == [100, 1000]
+    assert lines(clients) == {"privunit": ([100, 1000], [0.8, 0.9])}
     linked = fleet.linkability({"published": 1.0, "sound": 0.02}, chance=0.01, guarantee=NONE)
-    assert list(linked.data[0].y) == [1.0, 0.02]
+    assert [row["value"] for row in rows(linked, "bar")] == [1.0, 0.02]
     for figure, guarantee in ((spent, SOUND), (rounds, SOUND), (clients, SOUND), (linked, NONE)):
-        assert figure.layout.meta["guarantee"] == guarantee.to_dict()
+        assert figure.usermeta["guarantee"] == guarantee.to_dict()
+        assert caption(figure) == guarantee.sentence
 
 
 def test_a_page_about_a_run(tmp_path: Path) -> None:
@@ -80,18 +83,18 @@ def test_the_benchmark_page_draws_means_over_seeds_and_keeps_the_two_modes_apart
         }
     ]
     blocks = fleet.benchmark_blocks(published, sound)
-    figures = {b.layout.title.text: b for b in blocks if hasattr(b, "layout")}
+    figures = {b.description: b for b in blocks if not isinstance(b, Text)}
     rounds = figures["UCIHAR, N = 100: accuracy per round (Fig. 3 and 4)"]
-    assert {t.name: round(t.y[-1], 6) for t in rounds.data} == {
+    assert {name: round(y[-1], 6) for name, (_, y) in lines(rounds).items()} == {
         'DP-TimeFL "8"': 0.85,
         "FedAvg": 0.95,
     }
-    assert rounds.layout.meta["guarantee"]["kind"] == "unprotected"
+    assert rounds.usermeta["guarantee"]["kind"] == "unprotected"
     spent = figures["N = 100: epsilon spent per round (Fig. 6)"]
-    assert (list(spent.data[0].x), list(spent.data[0].y)) == ([2], [8.0])
-    assert spent.layout.meta["guarantee"]["epsilon"] == SOUND.epsilon
+    assert lines(spent) == {"privunit": ([2], [8.0])}
+    assert spent.usermeta["guarantee"]["epsilon"] == SOUND.epsilon
     linked = figures["Reports joined to their senders, N = 100"]
-    assert list(linked.data[0].y) == [1.0, 0.02]
+    assert [row["value"] for row in rows(linked, "bar")] == [1.0, 0.02]
     page = fleet.write_benchmark_page(tmp_path / "all.html", published=published, sound=sound)
     assert "with a guarantee, split subject" in page.read_text()
     assert fleet.benchmark_blocks([], []) == []

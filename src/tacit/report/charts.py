@@ -1,0 +1,392 @@
+"""Charts of the usual kinds from plain numbers, in one look: lines, dots, bars and panels.
+
+Every function returns an Altair chart that is `WIDTH` units wide, so that its letters stay readable
+when a page scales it to a phone. `with_guarantee` writes the guarantee under a chart, and
+`tacit.report.render` turns charts into pages and picture files.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tacit.guarantee import Guarantee
+from tacit.system.extras import needs
+
+# Other modules take Altair from here, so that a missing package is one sentence everywhere.
+needs("charts", "altair", "vl_convert", what="a chart")
+
+import altair as alt  # noqa: E402
+from altair.typing import ChartType  # noqa: E402
+from altair.utils.schemapi import debug_mode  # noqa: E402
+
+__all__ = ["ChartType", "alt"]
+
+FAMILY_COLOURS = {"local": "#3b6fb6", "silo": "#3f8f5b", "fleet": "#b6633b", "none": "#7a7a7a"}
+COLOURS = (
+    "#b2182b", "#2166ac", "#1b7837", "#e08214", "#762a83", "#35978f", "#8c510a", "#c51b7d",
+    "#4d4d4d", "#7fbc41", "#01665e", "#9970ab",
+)  # fmt: skip
+INK = "#222222"
+WIDTH = 400
+NUMBER = ".4~g"  # four digits at most, without trailing zeros
+_DASHES: dict[bool, list[float]] = {False: [1, 0], True: [5, 4]}
+_DOTS_UP_TO = 20  # longer lines have no dots: they would touch
+
+Row = dict[str, Any]
+Point = tuple[float, float]
+NamedPoint = tuple[float, float, str]  # x, y, what it is
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a chart; lines of one name share a colour and a place in the legend."""
+
+    name: str
+    points: Sequence[Point]
+    colour: str | None = None
+    width: float = 2.0
+    dashed: bool = False
+    joined: bool = True
+    dots: bool | None = None  # None: on short lines only
+
+
+def with_guarantee(chart: ChartType, guarantee: Guarantee) -> alt.VConcatChart:
+    """Write the guarantee's sentence under the chart, so that it travels with the picture."""
+    caption = alt.TitleParams(
+        text=textwrap.wrap(guarantee.sentence, 76),
+        orient="bottom",
+        anchor="start",
+        frame="bounds",
+        offset=10,
+        fontSize=10.5,
+        fontWeight="normal",
+        color="#444444",
+    )
+    return alt.vconcat(
+        chart,
+        title=caption,
+        description=title_of(chart),
+        usermeta={"guarantee": guarantee.to_dict()},
+    )
+
+
+def title_of(chart: ChartType) -> str:
+    """The chart's title in one line."""
+    return str(chart.description)
+
+
+def number(value: float) -> float | None:
+    """A plain float for JSON; None, which leaves a gap, for NaN and infinities."""
+    plain = float(value)
+    return plain if math.isfinite(plain) else None
+
+
+def line_chart(
+    title: str,
+    lines: Mapping[str, Sequence[Point]] | Sequence[Line],
+    *,
+    x: str,
+    y: str,
+    log_x: bool = False,
+    log_y: bool = False,
+    y_range: Range | None = None,
+    level: tuple[str, float] | None = None,
+) -> alt.LayerChart:
+    """One line per series, with dots where there are few points.
+
+    `level` is a name and a value that a dotted horizontal line marks.
+    """
+    kept = [Line(*item) for item in lines.items()] if isinstance(lines, Mapping) else list(lines)
+    if log_y:
+        kept = [_positive(line) for line in kept]
+    xs = [at for line in kept for at, _ in line.points]
+    ys = [value for line in kept for _, value in line.points]
+    across = alt.X(
+        "x:Q",
+        title=x,
+        scale=axis_scale(extent(xs), log=log_x),
+        axis=marked_axis(_marks(xs)) if log_x and _marks(xs) else value_axis(extent(xs), log=log_x),
+    )
+    up = alt.Y(
+        "y:Q",
+        title=y,
+        scale=axis_scale(y_range or (extent(ys) if log_y else room(ys)), log=log_y),
+        axis=value_axis(extent(ys), log=log_y),
+    )
+    layers = [*line_layers(kept, across, up)]
+    if level is not None:
+        layers += _level_layers(*level)
+    return layered(title, layers, height=230)
+
+
+def line_layers(
+    lines: Sequence[Line], across: alt.X, up: alt.Y, *, legend: bool = True
+) -> list[alt.Chart]:
+    """The layers of `line_chart`: joined points, and dots with their values."""
+    colour = colour_legend(
+        {line.name: line.colour or colour_of(n) for n, line in enumerate(_unique(lines))}
+    )
+    if not legend:
+        colour = colour.legend(None)
+    layers = []
+    for style in dict.fromkeys((line.width, line.dashed) for line in lines if line.joined):
+        alike = [line for line in lines if line.joined and (line.width, line.dashed) == style]
+        mark = on(_rows(alike)).mark_line(strokeWidth=style[0], strokeDash=_DASHES[style[1]])
+        layers.append(mark.encode(x=across, y=up, color=colour, detail="line:N"))
+    dots = [
+        row for row in _rows([line for line in lines if _has_dots(line)]) if row["y"] is not None
+    ]
+    if dots:
+        layers.append(dot_layer(dots, size=40).encode(x=across, y=up, color=colour))
+    return layers
+
+
+def scatter_chart(
+    title: str,
+    clouds: Mapping[str, Sequence[NamedPoint]],
+    *,
+    x: str,
+    y: str,
+    diagonal: bool = False,
+    size: float = WIDTH - 70,
+) -> alt.LayerChart:
+    """One dot per point; the `diagonal` is where both accuracies are equal."""
+    rows: list[Row] = [
+        {"series": name, "x": float(at), "y": float(value), "what": _said(name, at, value, what)}
+        for name, cloud in clouds.items()
+        for at, value, what in cloud
+    ]
+    reach_x, reach_y = room([row["x"] for row in rows]), room([row["y"] for row in rows])
+    if diagonal:
+        reach_x = reach_y = room([row[key] for row in rows for key in ("x", "y")])
+    ticks = alt.Axis(format=NUMBER, tickCount=max(3, int(size / 60)))
+    across = alt.X("x:Q", title=x, scale=axis_scale(reach_x), axis=ticks)
+    up = alt.Y("y:Q", title=y, scale=axis_scale(reach_y), axis=ticks)
+    layers = []
+    if diagonal and reach_x:
+        ends = on([{"x": end, "y": end} for end in reach_x])
+        layers.append(ends.mark_line(color="#888888", strokeDash=[5, 4]).encode(x=across, y=up))
+    colour = colour_legend({name: colour_of(n) for n, name in enumerate(clouds)})
+    layers.append(dot_layer(rows, size=30).encode(x=across, y=up, color=colour))
+    return layered(title, layers, height=size, width=size)
+
+
+def bar_chart(
+    title: str,
+    bars: Mapping[str, float],
+    *,
+    x: str,
+    colours: Sequence[str],
+    x_range: Range | None = None,
+    log: bool = False,
+    percent: bool = False,
+    level: tuple[str, float] | None = None,
+    notes: Sequence[str] = (),
+) -> alt.LayerChart:
+    """One row with a bar and its value per name, so that long names stay readable.
+
+    `level` is a name and a value that a dashed vertical line marks; `notes` are the bars' tooltips.
+    """
+    low, high = x_range or _bar_range(list(bars.values()), log=log)
+    rows = [
+        {
+            "name": name,
+            "value": number(value) if value > 0.0 or not log else None,
+            "start": low,
+            "shown": _percent(value) if percent else f"{value:.4g}",
+            "what": notes[n] if notes else f"{name}: {value:.4g}",
+        }
+        for n, (name, value) in enumerate(bars.items())
+    ]
+    left = label_width(bars)
+    across = alt.X(
+        "value:Q",
+        title=x,
+        scale=axis_scale((low, high), log=log),
+        axis=value_axis((low, high), log=log, form=".0%" if percent else NUMBER),
+    )
+    names = rows_axis(list(bars), left)
+    base = on(rows).encode(x=across, y=names)
+    paint = alt.Color("name:N", legend=None).scale(domain=list(bars), range=list(colours))
+    layers = [
+        base.mark_bar(aria=True, height=18).encode(
+            x2="start:Q", color=paint, tooltip="what:N", description="what:N"
+        ),
+        base.mark_text(align="left", dx=4).encode(text="shown:N"),
+    ]
+    if level is not None:
+        mark = on([{"level": float(level[1]), "text": level[0]}]).encode(x="level:Q")
+        layers += [
+            mark.mark_rule(strokeDash=[5, 4], color=INK),
+            mark.mark_text(y=-4, baseline="bottom", color=INK).encode(text="text:N"),
+        ]
+    return layered(title, layers, height=alt.Step(30), width=WIDTH - left - 50)
+
+
+def on(rows: Sequence[Row]) -> alt.Chart:
+    """A chart on these rows, which need no data frame and have no limit of length."""
+    with debug_mode(False):  # its check of every row takes longer than drawing the chart
+        return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def dot_layer(rows: Sequence[Row], *, size: float) -> alt.Chart:
+    """Filled dots that say `what` they are when pointed at."""
+    dots: alt.Chart = on(rows).mark_point(filled=True, size=size, opacity=0.8, aria=True)
+    return dots.encode(tooltip="what:N", description="what:N")
+
+
+def layered(
+    title: str, layers: Sequence[alt.Chart], *, height: float | alt.Step, width: float = WIDTH - 70
+) -> alt.LayerChart:
+    """The layers as one chart under its title."""
+    return alt.LayerChart(
+        layer=list(layers), width=width, height=height, title=heading(title), description=title
+    )
+
+
+def heading(title: str, *, characters: int = 60, size: float = 13.5) -> alt.TitleParams:
+    """A title that is wrapped where the chart ends."""
+    lines = textwrap.wrap(title, characters) or [""]
+    return alt.TitleParams(text=lines, anchor="start", frame="bounds", fontSize=size, offset=10)
+
+
+def axis_scale(reach: Range | None, *, log: bool = False) -> alt.Scale:
+    """A scale over exactly this range."""
+    return alt.Scale(
+        domain=list(reach) if reach else alt.Undefined,
+        type="log" if log else "linear",
+        nice=False,
+        zero=alt.Undefined if log else False,
+    )
+
+
+def value_axis(reach: Range | None, *, log: bool = False, form: str = NUMBER) -> alt.Axis:
+    """About five round numbers; on a logarithmic axis over several decades, powers of ten."""
+    if log and reach and reach[1] >= 100.0 * reach[0]:
+        first, last = math.ceil(math.log10(reach[0])), math.floor(math.log10(reach[1]))
+        step = max(1, math.ceil((last - first) / 6))
+        return marked_axis([10.0**power for power in range(first, last + 1, step)])
+    return alt.Axis(format=form, tickCount=5)
+
+
+def marked_axis(marks: Sequence[float]) -> alt.Axis:
+    """Ticks at these values, each with its number: a logarithmic axis would drop some."""
+    return alt.Axis(values=list(marks), labelExpr=f"format(datum.value, '{NUMBER}')")
+
+
+def rows_axis(names: Sequence[str], width: float, *, field: str = "name") -> alt.Y:
+    """One row per name, in the given order; long names keep their beginning and end."""
+    shorten = (
+        "length(datum.label) > 31 ? slice(datum.label, 0, 16) + '…' + slice(datum.label, -14)"
+        " : datum.label"
+    )
+    axis = alt.Axis(
+        labelExpr=shorten,
+        labelLimit=0,
+        labelPadding=6,
+        minExtent=width,
+        maxExtent=width,
+        ticks=False,
+        domain=False,
+    )
+    return alt.Y(f"{field}:N", title=None, axis=axis).scale(domain=list(names)).sort(list(names))
+
+
+def label_width(names: Iterable[str]) -> float:
+    """Room for the longest name beside the rows."""
+    return min(185.0, 14.0 + 5.8 * max((len(name) for name in names), default=0))
+
+
+def colour_of(place: int) -> str:
+    """The colour of the n-th series; they repeat after twelve."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def room(values: Iterable[float]) -> Range | None:
+    """The values' range with a margin, which stays inside 0 to 1 for accuracies."""
+    found = extent(values)
+    if found is None:
+        return None
+    low, high = found
+    margin = 0.05 * max(high - low, 0.02)
+    if low >= 0.0 and high <= 1.0:
+        return max(0.0, low - margin), min(1.0, high + margin)
+    return low - margin, high + margin
+
+
+def extent(values: Iterable[float]) -> Range | None:
+    """The smallest and the largest finite value; None if there is none."""
+    finite = [float(value) for value in values if math.isfinite(value)]
+    return (min(finite), max(finite)) if finite else None
+
+
+def colour_legend(colours: Mapping[str, str]) -> alt.Color:
+    """Colours by series, named below the chart in as many columns as fit."""
+    longest = max((len(name) for name in colours), default=1)
+    columns = max(1, int((WIDTH - 60) // (28 + 6.2 * longest)))
+    legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=WIDTH - 30)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color("series:N", scale=scale, legend=legend)
+
+
+def _rows(lines: Sequence[Line]) -> list[Row]:
+    """The points of these lines; two lines of one name stay apart by their number."""
+    return [
+        {
+            "series": line.name,
+            "line": n,
+            "x": float(at),
+            "y": number(value),
+            **({"what": _said(line.name, at, value)} if _has_dots(line) else {}),
+        }
+        for n, line in enumerate(lines)
+        for at, value in line.points
+    ]
+
+
+def _level_layers(name: str, value: float) -> list[alt.Chart]:
+    mark = on([{"level": float(value), "text": name}]).encode(y="level:Q")
+    return [
+        mark.mark_rule(strokeDash=[2, 3], color=INK),
+        mark.mark_text(x=WIDTH - 72, align="right", dy=-6, color=INK).encode(text="text:N"),
+    ]
+
+
+def _positive(line: Line) -> Line:
+    """The line with gaps where a logarithmic axis has no place for its values."""
+    return replace(line, points=[(x, y if y > 0.0 else math.nan) for x, y in line.points])
+
+
+def _unique(lines: Sequence[Line]) -> list[Line]:
+    return list({line.name: line for line in lines}.values())
+
+
+def _has_dots(line: Line) -> bool:
+    return len(line.points) <= _DOTS_UP_TO if line.dots is None else line.dots
+
+
+def _said(name: str, at: float, value: float, what: str = "") -> str:
+    return f"{name}, {what}: {at:.3f}, {value:.3f}" if what else f"{name}: {at:.4g}, {value:.4g}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}" if value > 1e-4 else f"{value:.1g}"
+
+
+def _marks(xs: Sequence[float]) -> list[float]:
+    """The places of the points, if those are few."""
+    distinct = sorted({float(x) for x in xs})
+    return distinct if len(distinct) <= 8 else []
+
+
+def _bar_range(values: Sequence[float], *, log: bool) -> Range:
+    if log:
+        low, high = extent(value for value in values if value > 0.0) or (1.0, 10.0)
+        return low / 10.0, high
+    low, high = extent(values) or (0.0, 1.0)
+    return min(0.0, low), max(0.0, high) or 1.0

@@ -1,0 +1,164 @@
+"""From charts to files: SVG, PNG, and parts of a page, without a browser and without a network."""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import vl_convert
+
+from tacit.errors import TacitError
+from tacit.report.charts import ChartType, title_of
+from tacit.system.files import write_atomic
+
+# Arial's measures are those of Liberation Sans, which vl-convert brings along: text that it has
+# measured has the same width on a reader's screen.
+_FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
+_LOOK = {
+    "aria": False,  # only dots and bars, whose marks ask for it, get a label
+    "background": "white",
+    "font": _FONT,
+    "view": {"stroke": None},
+    "title": {"fontWeight": "normal", "color": "#000000"},
+    "axis": {
+        "labelFontSize": 11,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 6,
+        "labelColor": "#222222",
+        "titleColor": "#222222",
+        "gridColor": "#e5e5e5",
+        "domainColor": "#888888",
+        "tickColor": "#888888",
+    },
+    "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "text": {"fontSize": 11, "color": "#222222"},
+}
+_SVG = "http://www.w3.org/2000/svg"
+# The font is set once, on the root; the rest helps Vega's own event handling and styling.
+_UNUSED = ("class", "role", "aria-roledescription", "aria-hidden", "pointer-events", "font-family")
+_START = """
+for (const figure of document.querySelectorAll("figure.chart")) {
+  const data = figure.querySelector("script");
+  if (data) {
+    vegaEmbed(figure.querySelector("div"), JSON.parse(data.textContent),
+              {mode: "vega-lite", renderer: "svg", actions: false});
+  }
+}
+"""
+
+ElementTree.register_namespace("", _SVG)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawn chart: part of a page without scripts, and the content of a picture file."""
+
+    title: str
+    svg: str
+
+
+def draw(chart: ChartType) -> Picture:
+    """Draw a chart once, for a page and for files."""
+    title = title_of(chart)
+    svg: str = vl_convert.vegalite_to_svg(_specification(chart), allowed_base_urls=[])
+    return Picture(title, _slim(svg, title))
+
+
+def to_svg(chart: ChartType) -> str:
+    """The chart as SVG; its dots and bars say what they are when pointed at."""
+    return draw(chart).svg
+
+
+def to_png(chart: ChartType) -> bytes:
+    """The chart as PNG, two pixels per unit."""
+    return _rasterise(to_svg(chart))
+
+
+def embed(chart: ChartType) -> str:
+    """The chart as part of a page that ends with `page_script()`, which draws it."""
+    # A label "</script>" must not end the element that holds the specification.
+    data = json.dumps(_specification(chart), allow_nan=False).replace("<", "\\u003c")
+    return (
+        f'<figure class="chart" aria-label="{html.escape(title_of(chart))}">'
+        f'<script type="application/json">{data}</script><div></div></figure>'
+    )
+
+
+@functools.cache
+def page_script() -> str:
+    """The script that draws the embedded charts. It holds the Vega library: once a page will do."""
+    bundle: str = vl_convert.javascript_bundle(_START)
+    harmless = bundle.replace("</script", "<\\/script")
+    return f'<script type="module">{harmless}</script>'
+
+
+def save_picture(chart: ChartType, path: Path) -> Path:
+    """Write the chart as .svg, .png or a self-contained .html, as the name's ending says."""
+    kind = path.suffix.lower()
+    if kind == ".svg":
+        write_atomic(path, to_svg(chart).encode())
+    elif kind == ".png":
+        write_atomic(path, to_png(chart))
+    elif kind == ".html":
+        head = f'<!doctype html><meta charset="utf-8"><title>{html.escape(title_of(chart))}</title>'
+        write_atomic(path, f"{head}{embed(chart)}{page_script()}".encode())
+    else:
+        raise TacitError(f"{path.name}: pictures are written as .html, .png or .svg.")
+    return path
+
+
+def write_pictures(folder: Path, pictures: Sequence[Picture], *, png: bool = False) -> Path:
+    """One file per picture, numbered in the order given; those of an earlier call are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("[0-9][0-9]-*.svg"), *folder.glob("[0-9][0-9]-*.png")):
+        old.unlink()
+    for place, picture in enumerate(pictures, start=1):
+        path = folder / f"{place:02d}-{_slug(picture.title)}.svg"
+        write_atomic(path, picture.svg.encode())
+        if png:
+            write_atomic(path.with_suffix(".png"), _rasterise(picture.svg))
+    return folder
+
+
+def _specification(chart: ChartType) -> dict[str, Any]:
+    return {**chart.to_dict(), "config": _LOOK}
+
+
+def _rasterise(svg: str) -> bytes:
+    png: bytes = vl_convert.svg_to_png(svg, scale=2.0)
+    return png
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
+
+
+def _slim(svg: str, title: str) -> str:
+    """Turn labels into tooltips, and drop what only Vega uses: more than half of the text."""
+    root = ElementTree.fromstring(svg)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.get("class") in {"background", "foreground"} and not _is_seen(child):
+                parent.remove(child)
+    for element in list(root.iter()):
+        label = element.attrib.pop("aria-label", "")
+        if label and element.tag == f"{{{_SVG}}}path":
+            ElementTree.SubElement(element, f"{{{_SVG}}}title").text = label
+        for name in _UNUSED:
+            element.attrib.pop(name, None)
+        for name in {"d", "transform"} & element.attrib.keys():
+            element.attrib[name] = re.sub(r"(\.\d\d)\d+", r"\1", element.attrib[name])
+    root.attrib |= {"font-family": _FONT, "role": "img", "aria-label": title}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _is_seen(element: ElementTree.Element) -> bool:
+    return bool(element.get("fill") or element.get("stroke"))
