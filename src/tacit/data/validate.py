@@ -79,6 +79,16 @@ def _refuse_bad_values(cube: Cube, where: str) -> None:
     )
 
 
+def refuse_constant(cube: Cube, *, where: str) -> None:
+    """Refuse series that never change: a flat recording holds nothing to classify."""
+    flat = np.flatnonzero(np.ptp(cube, axis=2).max(axis=1) == 0.0)
+    if flat.size:
+        raise TacitError(
+            f"{where} row {int(flat[0]) + 1} is constant in every channel; "
+            "check the sensor, a flat series holds nothing to classify."
+        )
+
+
 def as_labels(y: Any, *, n_series: int, where: str = "y") -> Labels:
     """Labels as strings, one per series, none empty; whole numbers lose their '.0'."""
     flat = np.asarray(y)

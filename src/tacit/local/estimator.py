@@ -17,15 +17,15 @@ from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
 from tacit.arrays import Codes, Floats
-from tacit.data.validate import as_cube
+from tacit.data.validate import as_cube, refuse_constant
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import release_rows
 from tacit.local.encoding.body import TrainedBody, train_kernels
-from tacit.local.model import LocalModel, load_model, refuse_constant
+from tacit.local.model import LocalModel, class_type, classes_of, load_model, new_model
 from tacit.local.release import Release
-from tacit.local.releases.label import LabelHead, expected_shares, fit_label
+from tacit.local.releases.label import LabelHead, fit_label
 from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
 from tacit.local.releases.vector import VectorHead, fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
@@ -209,7 +209,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
                 {
                     "published": self.published_.state_values(),
                     "classes": [str(label) for label in self.classes_],
-                    "class_type": _class_type(self.classes_),
+                    "class_type": class_type(self.classes_),
                     "leakage": self.leakage_,
                 },
             )
@@ -245,7 +245,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         return loaded
 
     def _restore(self, classes: Sequence[str], kind: str, shape: tuple[int, int]) -> None:
-        self.classes_ = _as_classes(classes, kind)
+        self.classes_ = classes_of(classes, kind)
         self.n_classes_ = len(classes)
         self._class_dictionary = {label: code for code, label in enumerate(self.classes_)}
         self.metadata_ = {"n_channels": shape[0], "n_timepoints": shape[1]}
@@ -268,15 +268,10 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         return self
 
     def _fit_sound(self, X: Floats, codes: Codes) -> None:
-        shares = expected_shares(self.class_shares, self.classes_)
+        shares = _expected_shares(self.class_shares, self.classes_)
         rng = generator(self.random_state)
-        self.model_ = LocalModel(
-            head=self._fit_head(X, codes, shares, rng),
-            classes=tuple(str(label) for label in self.classes_),
-            class_type=_class_type(self.classes_),
-            n_channels=X.shape[1],
-            n_timepoints=X.shape[2],
-        ).identified()
+        head = self._fit_head(X, codes, shares, rng)
+        self.model_ = new_model(head, self.classes_, n_channels=X.shape[1], n_timepoints=X.shape[2])
         self.guarantee_ = self.model_.guarantee
 
     def _fit_head(
@@ -406,12 +401,22 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         ]
 
 
-def _class_type(classes: NDArray[Any]) -> str:
-    return {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")
-
-
-def _as_classes(names: Sequence[str], kind: str) -> NDArray[Any]:
-    """Labels of the type that they were trained with, from their texts."""
-    if kind == "bool":
-        return np.array([name == "True" for name in names])
-    return np.array(names) if kind == "str" else np.array(names, dtype=kind)
+def _expected_shares(given: Mapping[Any, float] | None, classes: NDArray[Any]) -> Floats | None:
+    """Class shares in the order of the classes, or a refusal that names what is wrong."""
+    if given is None:
+        return None
+    by_name = {str(label): float(share) for label, share in given.items()}
+    known = [str(label) for label in classes]
+    if set(by_name) != set(known):
+        raise TacitError(
+            f"class_shares name the classes {sorted(by_name)}, the training data have {known}; "
+            "give one share for each."
+        )
+    shares = np.array([by_name[label] for label in known])
+    if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) <= 1e-6):
+        raise TacitError(
+            f"class_shares must be above 0 and sum to 1, got {shares.tolist()} with the sum "
+            f"{shares.sum():g}."
+        )
+    expected: Floats = shares / shares.sum()
+    return expected

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit._version import VERSION
 from tacit.arrays import Floats
-from tacit.data.validate import as_cube
+from tacit.data.validate import as_cube, refuse_constant
 from tacit.errors import BundleError, TacitError
 from tacit.guarantee import DpGuarantee, Guarantee, from_dict
 from tacit.local.bundle import Arrays, read_bundle, write_bundle
@@ -40,11 +41,11 @@ class LocalModel:
     n_channels: int
     n_timepoints: int
     identity: str = ""
+    guarantee: DpGuarantee = field(init=False)  # what one release of one series reveals at most
 
-    @property
-    def guarantee(self) -> DpGuarantee:
-        """What one release of one series reveals at most."""
-        return local_guarantee(self.head.epsilon, assumptions=self.head.assumptions)
+    def __post_init__(self) -> None:
+        stated = local_guarantee(self.head.epsilon, assumptions=self.head.assumptions)
+        object.__setattr__(self, "guarantee", stated)
 
     def check_series(self, X: Any, *, where: str = "X") -> Floats:
         """Series this model can release, as (n, channels, T), or a refusal."""
@@ -125,6 +126,35 @@ class LocalModel:
         return arrays, values
 
 
+def new_model(
+    head: LabelHead | VectorHead | ShapesHead,
+    classes: NDArray[Any],
+    *,
+    n_channels: int,
+    n_timepoints: int,
+) -> LocalModel:
+    """A model for a trained head, named by the hash of its content."""
+    return LocalModel(
+        head=head,
+        classes=tuple(str(label) for label in classes),
+        class_type=class_type(classes),
+        n_channels=n_channels,
+        n_timepoints=n_timepoints,
+    ).identified()
+
+
+def class_type(classes: NDArray[Any]) -> str:
+    """What labels are before they become text."""
+    return {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")
+
+
+def classes_of(names: Sequence[str], kind: str) -> NDArray[Any]:
+    """Labels of the type that they were trained with, from their texts."""
+    if kind == "bool":
+        return np.array([name == "True" for name in names])
+    return np.array(names) if kind == "str" else np.array(names, dtype=kind)
+
+
 def _stated(guarantee: Guarantee) -> str:
     """The number that was stated, where there is one, to tell forgery from another version."""
     if isinstance(guarantee, DpGuarantee):
@@ -175,13 +205,3 @@ def _with_prefix(prefix: str, arrays: Arrays) -> Arrays:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
-
-
-def refuse_constant(cube: Floats, *, where: str) -> None:
-    """Refuse series that never change: a flat recording holds nothing to classify."""
-    flat = np.flatnonzero(np.ptp(cube, axis=2).max(axis=1) == 0.0)
-    if flat.size:
-        raise TacitError(
-            f"{where} row {int(flat[0]) + 1} is constant in every channel; "
-            "check the sensor, a flat series holds nothing to classify."
-        )

@@ -7,7 +7,6 @@ label, or asks for the posterior of the classes given the symbol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -88,27 +87,6 @@ class LabelHead:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Named arrays for a bundle."""
         return {"channel": self.channel, "gain": self.gain}
-
-
-def expected_shares(given: Mapping[Any, float] | None, classes: NDArray[Any]) -> Floats | None:
-    """Class shares in the order of the classes, or a refusal that names what is wrong."""
-    if given is None:
-        return None
-    by_name = {str(label): float(share) for label, share in given.items()}
-    known = [str(label) for label in classes]
-    if set(by_name) != set(known):
-        raise TacitError(
-            f"class_shares name the classes {sorted(by_name)}, the training data have {known}; "
-            "give one share for each."
-        )
-    shares = np.array([by_name[label] for label in known])
-    if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) <= 1e-6):
-        raise TacitError(
-            f"class_shares must be above 0 and sum to 1, got {shares.tolist()} with the sum "
-            f"{shares.sum():g}."
-        )
-    expected: Floats = shares / shares.sum()
-    return expected
 
 
 def fit_label(
