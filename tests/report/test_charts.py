@@ -191,6 +191,6 @@ sys.exit(run(["train", "softshape", "--data", "none", "--epsilon", "1", "--page"
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    expected = "charts need the extra 'charts'; run pip install 'tacit-ts[charts]'."
+    expected = f"needs {package}, which is not installed; type: pip install 'tacit-ts[charts]'"
     assert expected in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli.common import JsonFlag, check_new_folder, emit, new_app, progress_bar
 from tacit.errors import TacitError
+from tacit.system.extras import needs
 
 app = new_app("Compare methods: run a suite of tasks, and write the pages about it.")
 
@@ -85,6 +86,7 @@ def report_command(
 
     Example: `tacit arena report results/current`
     """
+    needs("charts", "altair", "vl_convert", what="the arena's page")
     from tacit.report.arena_page import write_arena_page
 
     made: dict[str, Path] = {**write_arena_page(folder, png=png)}
