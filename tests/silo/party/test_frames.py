@@ -7,12 +7,13 @@ import socket
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.silo.party.frames import FrameError, FrameSocket, encode, read_frame
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.dictionaries(st.text(), st.integers() | st.text()), st.binary(max_size=2000))
 def test_frames_survive_the_wire(fields: dict[str, Any], payload: bytes) -> None:
     left, right = socket.socketpair()
