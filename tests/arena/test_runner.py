@@ -188,7 +188,7 @@ def test_suites_are_fixed_and_narrowed_by_choice() -> None:
     [
         ("quik", Choice(), "no suite"),
         ("quick", Choice(methods=["roket"]), "did you mean 'rocket'"),
-        ("quick", Choice(methods=["rocket"]), "nothing of the suite"),
+        ("quick", Choice(methods=["rocket"]), "no task of the suite"),
     ],
 )
 def test_impossible_choices_are_refused(suite: str, choice: Any, words: str) -> None:

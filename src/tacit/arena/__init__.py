@@ -1,1 +1,1 @@
-"""The honest comparison: suites of tasks, a runner that survives, statistics that hold."""
+"""Compare methods: suites of tasks, a runner that may be stopped anywhere, and statistics."""

@@ -158,7 +158,7 @@ def _fedst_twin(data: Dataset, *, seed: int, scope: str, **options: Any) -> Outc
 
 
 def _timefl(task: Task, data: Dataset) -> Outcome:
-    """A run of `tacit train timefl` with the same options, its curves kept for the figures."""
+    """The run of `tacit train timefl` with these options; its curves are kept for the figures."""
     from tacit.fleet.experiment import FleetTask, run_task
 
     asked = FleetTask(epsilon=_budget(task), seed=task.seed, curves=True, **dict(task.options))

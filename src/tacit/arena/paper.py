@@ -1,4 +1,4 @@
-"""The papers' own figures, to stand next to ours; facts, cited by table."""
+"""The papers' own figures, shown beside ours and cited by table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Run tasks on worker processes; stop and resume anywhere, survive a worker that is killed.
 
 Each worker is a fresh process with one thread per library. The runner alone writes: it appends a
-task's line when the worker hands it over, so a task has one line or none, whoever dies when.
+task's line when the worker hands it over, so a task has one line or none, whichever process
+is killed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def run_suite(
     address: str | None = None,
     progress: Progress = silent,
 ) -> Tally:
-    """Run every task that has no line in the store yet; returns what there is in the end."""
+    """Run every task that has no line in the store yet, and count what the store has then."""
     check_at_least(workers, 1, name="workers")
     todo = store.remaining(tasks)
     clock = _Clock(total=len(tasks), before=len(tasks) - len(todo), progress=progress)
@@ -67,7 +68,7 @@ def tally(tasks: list[Task], store: Store) -> Tally:
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that there is not."""
+    """Refuse an unknown engine."""
     if engine not in ("local", "ray"):
         raise TacitError(f"unknown engine {engine!r}; use local or ray.")
 
@@ -158,7 +159,7 @@ def _start() -> _Worker:
 
 
 def _work(channel: Connection) -> None:
-    """The worker: take a task, run it, hand over its record; end when the runner is gone."""
+    """The worker: take a task, run it, hand over its record; stop when the runner is gone."""
     while True:
         try:
             text = channel.recv_bytes()

@@ -1,4 +1,4 @@
-"""What may be concluded from the records: ranks, tests with correction, intervals."""
+"""What the records allow to conclude: ranks, corrected tests, intervals."""
 
 from __future__ import annotations
 

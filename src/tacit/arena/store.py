@@ -2,7 +2,7 @@
 
 A line is written with one system call on a file opened for appending and is then flushed to the
 disk, so a killed process leaves either the whole line or, at worst, a torn last one; a torn line
-is passed over by readers and closed off by the next append, and its task runs again.
+is skipped by readers and closed off by the next append, and its task runs again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Store:
             os.close(handle)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Every whole line in order; what is neither a line of ours nor a torn one is an error."""
+        """Every whole line in order; anything but a record or a torn line is an error."""
         if not self.path.exists():
             return
         lines = self.path.read_text(encoding="utf-8").split("\n")
@@ -50,8 +50,8 @@ class Store:
                 yield record
             elif line.strip() and not line.startswith("{"):
                 raise TacitError(
-                    f"{self.path.name} line {number} is no result; results are never edited, "
-                    "restore the file."
+                    f"{self.path.name} line {number} is not a record; records are never "
+                    "edited, so restore the file."
                 )
 
     def done(self) -> set[str]:

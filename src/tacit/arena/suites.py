@@ -69,7 +69,7 @@ PUBLISHED_CELLS: tuple[tuple[str, float | None], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What the user narrows a suite down to; None means all that the suite has."""
+    """What to keep of a suite; None keeps everything."""
 
     data: Sequence[str] | None = None
     methods: Sequence[str] | None = None
@@ -87,7 +87,9 @@ def suite_tasks(suite: str, choice: Choice | None = None) -> list[Task]:
             method_named(name)
         tasks = [task for task in tasks if task.method in choice.methods]
     if not tasks:
-        raise TacitError(f"nothing of the suite {suite!r} is left; widen the choice.")
+        raise TacitError(
+            f"no task of the suite {suite!r} is left; choose more data sets, methods or budgets."
+        )
     return tasks
 
 

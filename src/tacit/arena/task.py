@@ -11,10 +11,10 @@ from tacit.errors import TacitError, check_at_least, check_epsilon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Plain values only, so that a task is its own name and its own configuration.
+    """Plain values only, so that a task is at once its name and its configuration.
 
     `epsilon` is the method's own budget parameter, None where it runs without noise; what it
-    guarantees stands in the record's guarantee, not here.
+    guarantees is stated in the record, not here.
     """
 
     suite: str
