@@ -4,6 +4,7 @@ Every number is an upper bound with its theorem: computed epsilons are rounded u
 calibration returns is accounted again before it is handed out.
 """
 
+from tacit.accounting.batch import privunit_cap
 from tacit.accounting.compose import (
     calibrate_shuffle,
     change_unit,
@@ -23,6 +24,7 @@ from tacit.accounting.shuffle import (
     ShuffleBound,
     closed_form_epsilon,
     closed_form_limit,
+    mixed_epsilons,
     shuffle_delta,
     shuffle_epsilon,
 )
@@ -40,6 +42,8 @@ __all__ = [
     "compose_pure",
     "compose_shuffled",
     "group_privacy",
+    "mixed_epsilons",
+    "privunit_cap",
     "shuffle_delta",
     "shuffle_epsilon",
     "subsample_without_replacement",
