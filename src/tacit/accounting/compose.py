@@ -10,8 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tacit.accounting.batch import Batch, Cap, cap_at, check_kind
+from tacit.accounting.channel import ChannelBatch
 from tacit.accounting.clones import LARGEST_LOCAL_EPSILON
 from tacit.accounting.shuffle import calibrate_one_round, check_shuffle_delta
 from tacit.arrays import Floats
@@ -97,7 +99,7 @@ def subsample_without_replacement(
 
 
 class Round(Protocol):
-    """One shuffled batch, such as `tacit.accounting.batch.Batch`."""
+    """One shuffled batch: `tacit.accounting.batch.Batch` or a `ChannelBatch`."""
 
     @property
     def local_epsilon(self) -> float:
@@ -145,6 +147,21 @@ def compose_shuffled(
     for (local, n), count in Counter((float(local), int(n)) for local, n in rounds).items():
         own = Batch(local_epsilon=local, n=n, n_symbols=n_symbols, cap=cap_at(cap, local))
         kinds[own] = count
+    return _compose(kinds, delta=delta)
+
+
+def compose_channel(
+    rows: ArrayLike, batches: Sequence[int], *, delta: float, force: bool = False
+) -> float:
+    """Central epsilon at `delta` over rounds of these many reports of one finite channel.
+
+    Guarantee, Assumes and Not covered: as `compose_shuffled`, with the privacy blanket of the
+    channel (`channel_epsilon`) in every round.
+    """
+    if not batches:
+        return 0.0
+    kinds: Counter[Round] = Counter(ChannelBatch.of(rows, n=n) for n in batches)
+    check_shuffle_delta(delta, n=max(batches), force=force)
     return _compose(kinds, delta=delta)
 
 
