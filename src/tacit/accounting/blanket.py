@@ -185,7 +185,7 @@ def _spread(
     slope, step = 1.0 / math.tanh(0.5 * local_epsilon), 2.0 / math.expm1(local_epsilon)
     points = (first[:, None] * slope + edges[:, :-1] * step) * _DOWN
     # Few values of T make small tables, and lie where single values of c matter.
-    places = _places(points[masses > 0.0], most=_PLACES if first.size > 64 else 4 * _PLACES)
+    places = _places(points[masses > 0.0], most=_PLACES if first.size > 48 else 4 * _PLACES)
     points = np.minimum(points, places[-1])
     left = np.clip(np.searchsorted(places, points, side="right") - 1, 0, places.size - 2)
     # Too little weight on the right end: rounding is covered.
