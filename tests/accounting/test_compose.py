@@ -20,8 +20,9 @@ from tacit.accounting import (
     timefl_table_1,
     timefl_theorem_1,
 )
+from tacit.accounting.batch import Batch
 from tacit.accounting.clones import clones_delta, clones_delta_given
-from tacit.accounting.compose import clones_distribution
+from tacit.accounting.compose import loss_distribution
 from tacit.errors import TacitError
 
 
@@ -63,9 +64,8 @@ def test_the_loss_distribution_dominates_the_bound_that_it_stands_for(
     local_epsilon: float, n: int
 ) -> None:
     reach = shuffle_epsilon(local_epsilon=local_epsilon, n=n, delta=1e-12).central_epsilon
-    pld = clones_distribution(
-        local_epsilon=local_epsilon, n=n, reach=reach, step=reach / 300, tail=1e-12
-    )
+    one = Batch(local_epsilon=local_epsilon, n=n)
+    pld = loss_distribution(one, reach=reach, step=reach / 300, tail=1e-12)
     epsilons = np.linspace(0.0, reach, 57)
     tight = clones_delta(
         epsilons=epsilons, local_epsilon=local_epsilon, n=n, target_delta=1e-9, groups=20_000

@@ -47,6 +47,59 @@ def test_calibrate_then_shuffle_stays_below_the_target(capsys: Capture) -> None:
     assert again["central_epsilon"] == local["central_epsilon"]
 
 
+@pytest.mark.parametrize(
+    ("options", "theorem", "low", "high"),
+    [
+        (("--randomizer", "any"), "2012.12803", 1.9, 2.0),
+        (("--randomizer", "krr", "--symbols", 8), "privacy blanket of k-ary", 0.8551, 0.87),
+        (("--symbols", 8), "privacy blanket of k-ary", 0.8551, 0.87),
+        (("--randomizer", "privunit"), "privacy blanket of PrivUnitG", 0.9, 1.6),
+        (("--randomizer", "privunit", "--cap", 0.1), "privacy blanket of PrivUnitG", 0.7, 0.8551),
+    ],
+)
+def test_a_known_randomizer_gives_a_smaller_epsilon_and_its_theorem(
+    capsys: Capture, options: tuple[object, ...], theorem: str, low: float, high: float
+) -> None:
+    command = ("account", "shuffle", "--local-epsilon", 2, "--n", 100, "--delta", 1e-5, "--json")
+    found = tacit(capsys, *command, *options).json
+    assert low <= found["central_epsilon"] <= high
+    assert theorem in found["theorem"]
+    assert any("every report is" in line for line in found["conditions"]) == ("any" not in options)
+    several = tacit(capsys, *command, *options, "--rounds", 4).json
+    assert found["central_epsilon"] < several["central_epsilon"] <= 8.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--randomizer", "krr"),
+        ("--randomizer", "any", "--symbols", 3),
+        ("--randomizer", "any", "--cap", 0.1),
+        ("--randomizer", "privunit", "--symbols", 3),
+        ("--symbols", 3, "--cap", 0.1),
+        ("--randomizer", "laplace"),
+    ],
+)
+def test_a_randomizer_that_makes_no_sense_is_refused(
+    capsys: Capture, options: tuple[object, ...]
+) -> None:
+    command = ("account", "shuffle", "--local-epsilon", 2, "--n", 100, "--delta", 1e-5)
+    assert_refused(tacit(capsys, *command, *options), "randomizer")
+
+
+def test_a_fleet_of_privunit_reports_is_calibrated_by_the_blanket(capsys: Capture) -> None:
+    shared = ("--n", 100, "--delta", 1e-5, "--rounds", 320, "--randomizer", "privunit", "--json")
+    found = tacit(capsys, "account", "calibrate", "--central-epsilon", 8, *shared).json
+    assert 0.83 <= found["local_epsilon"] <= 0.85
+    assert found["central_epsilon"] <= 8.0
+    rounds = f"{found['local_epsilon']}:100x320"
+    again = tacit(
+        capsys, "account", "compose", "--round", rounds, "--delta", 1e-5,
+        "--randomizer", "privunit", "--json",
+    ).json  # fmt: skip
+    assert again["central_epsilon"] == pytest.approx(found["central_epsilon"])
+
+
 def test_rounds_of_different_sizes_compose(capsys: Capture) -> None:
     command = ("account", "compose", "--delta", 1e-6, "--json")
     nine = tacit(capsys, *command, "--round", "1:1000x9").json

@@ -4,9 +4,12 @@ Every number is an upper bound with its theorem: computed epsilons are rounded u
 calibration returns is accounted again before it is handed out.
 """
 
+from tacit.accounting.batch import privunit_cap
+from tacit.accounting.channel import channel_delta, channel_epsilon, equivalent_cap
 from tacit.accounting.compose import (
     calibrate_shuffle,
     change_unit,
+    compose_channel,
     compose_pure,
     compose_shuffled,
     group_privacy,
@@ -23,6 +26,7 @@ from tacit.accounting.shuffle import (
     ShuffleBound,
     closed_form_epsilon,
     closed_form_limit,
+    mixed_epsilons,
     shuffle_delta,
     shuffle_epsilon,
 )
@@ -33,13 +37,19 @@ __all__ = [
     "calibrate_gaussian",
     "calibrate_shuffle",
     "change_unit",
+    "channel_delta",
+    "channel_epsilon",
     "closed_form_epsilon",
     "closed_form_limit",
+    "compose_channel",
     "compose_discrete",
     "compose_gaussian",
     "compose_pure",
     "compose_shuffled",
+    "equivalent_cap",
     "group_privacy",
+    "mixed_epsilons",
+    "privunit_cap",
     "shuffle_delta",
     "shuffle_epsilon",
     "subsample_without_replacement",

@@ -31,10 +31,10 @@ from tacit.arrays import Floats
 LARGEST_N = 10**9  # more reports never hurt, so a larger n is counted as this many
 LARGEST_LOCAL_EPSILON = 100.0  # beyond it no report is a clone, and shuffling gives nothing
 SMALLEST_DELTA = 1e-200  # below it, sums of float64 tails mean nothing
-_UNDERFLOW = 1e-290
+UNDERFLOW = 1e-290  # added to every bound: what underflows is less
 
 
-def _slack(count: Floats) -> Floats:
+def slack(count: Floats) -> Floats:
     """Relative error allowed to SciPy's binomial functions; tests compare them with mpmath."""
     return 1e-10 + 1e-16 * count
 
@@ -55,10 +55,10 @@ def clones_delta_given(
     weight, kappa = (value[:, None] for value in _coefficients(epsilons, local_epsilon))
     # A threshold off by one through rounding changes the sum by 1e-14 of its first term at most.
     losing = np.maximum(np.ceil((clones + 1.0) * kappa) - 1.0, 0.0)
-    slack = _slack(clones)
-    gained = weight * binom.pmf(losing, clones, 0.5) * (1.0 + slack)
-    lost = np.expm1(epsilons)[:, None] * binom.cdf(losing - 1.0, clones, 0.5) * (1.0 - slack)
-    bound = np.maximum(gained - lost, 0.0) + _UNDERFLOW
+    error = slack(clones)
+    gained = weight * binom.pmf(losing, clones, 0.5) * (1.0 + error)
+    lost = np.expm1(epsilons)[:, None] * binom.cdf(losing - 1.0, clones, 0.5) * (1.0 - error)
+    bound = np.maximum(gained - lost, 0.0) + UNDERFLOW
     # delta_c decreases in c: a bound at a smaller c also holds here.
     decreasing: Floats = np.minimum.accumulate(bound, axis=1)
     return decreasing
@@ -98,7 +98,7 @@ def clones_delta(
     starts = _window(rate=rate, n=n, delta=target_delta, groups=groups)
     below = np.minimum(epsilons, local_epsilon)
     given = clones_delta_given(starts, epsilons=below, local_epsilon=local_epsilon)
-    reached = binom.cdf(starts[1:] - 1, n - 1, rate) * (1.0 + _slack(np.array(float(n))))
+    reached = binom.cdf(starts[1:] - 1, n - 1, rate) * (1.0 + slack(np.array(float(n))))
     reached = np.minimum(np.maximum.accumulate(reached), 1.0)
     # Summation by parts: only positive terms, so no cancellation.
     total = weight * (given[:, -1] + (given[:, :-1] - given[:, 1:]) @ reached)

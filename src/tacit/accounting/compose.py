@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, clones_delta
-from tacit.accounting.shuffle import (
-    calibrate_one_round,
-    check_kind,
-    check_shuffle_delta,
-    shuffle_epsilon,
-)
+from tacit.accounting.batch import Batch, Cap, cap_at, check_kind
+from tacit.accounting.channel import ChannelBatch
+from tacit.accounting.clones import LARGEST_LOCAL_EPSILON
+from tacit.accounting.shuffle import calibrate_one_round, check_shuffle_delta
 from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
 
@@ -100,103 +98,123 @@ def subsample_without_replacement(
     return min(amplified * (1.0 + 1e-12), float(epsilon)), share * delta
 
 
+class Round(Protocol):
+    """One shuffled batch: `tacit.accounting.batch.Batch` or a `ChannelBatch`."""
+
+    @property
+    def local_epsilon(self) -> float:
+        """What each report guarantees on its own."""
+        ...
+
+    def deltas(self, epsilons: Floats, target_delta: float, *, groups: int) -> Floats:
+        """Upper bounds of delta, in both orders of the pair."""
+        ...
+
+    def best(self, *, delta: float) -> tuple[float, str]:
+        """The smallest epsilon at `delta` that a theorem proves, and which one."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
 def compose_shuffled(
     rounds: Sequence[tuple[float, int]],
     *,
     delta: float,
-    cap: float | None = None,
+    n_symbols: int | None = None,
+    cap: Cap | None = None,
     force: bool = False,
 ) -> float:
     """Central epsilon at `delta` over rounds of (local_epsilon, reports really received).
 
-    Guarantee: adaptive composition by privacy-loss distributions that dominate the clones pair of
-    each round, or by the pure sum of local epsilons where that is smaller. A client may take part
-    in every round. Assumes: the conditions of `shuffle_epsilon` in each round, with independent
-    permutations, and epsilons and sizes that are not chosen from earlier reports; with `cap`,
-    PrivUnitG whose caps have at most this probability. Not covered: reuse of one report in two
-    rounds.
+    Guarantee: adaptive composition by privacy-loss distributions that dominate each round's pair
+    (clones, or the privacy blanket if the kind of report is known), or by the pure sum of local
+    epsilons where that is smaller. A client may take part in every round.
+    Assumes: the conditions of `shuffle_epsilon` in each round, with independent permutations, and
+    epsilons and sizes that are not chosen from earlier reports; with `n_symbols`, k-ary randomized
+    response over that many symbols; with `cap`, PrivUnitG whose caps have at most this
+    probability, which may be a function of the local epsilon (`privunit_cap`).
+    Not covered: reuse of one report in two rounds.
     """
-    check_kind(None, cap)
+    check_kind(n_symbols, cap)
     if not rounds:
         return 0.0
     for local_epsilon, n in rounds:
         check_epsilon(local_epsilon, name="local_epsilon")
         check_at_least(n, 1, name="n")
     check_shuffle_delta(delta, n=max(n for _, n in rounds), force=force)
-    kinds = Counter((float(local), int(n)) for local, n in rounds)
-    candidates = [compose_pure([local for local, _ in rounds])]
-    room = delta - _FFT_ERROR * len(rounds)
-    amplified = max(local for local, _ in kinds) <= LARGEST_LOCAL_EPSILON
-    if len(rounds) > 1 and room > 0.5 * delta and amplified:
-        whole = _composed(kinds, cap, delta=delta)
+    kinds: Counter[Round] = Counter()
+    for (local, n), count in Counter((float(local), int(n)) for local, n in rounds).items():
+        own = Batch(local_epsilon=local, n=n, n_symbols=n_symbols, cap=cap_at(cap, local))
+        kinds[own] = count
+    return _compose(kinds, delta=delta)
+
+
+def compose_channel(
+    rows: ArrayLike, batches: Sequence[int], *, delta: float, force: bool = False
+) -> float:
+    """Central epsilon at `delta` over rounds of these many reports of one finite channel.
+
+    Guarantee, Assumes and Not covered: as `compose_shuffled`, with the privacy blanket of the
+    channel (`channel_epsilon`) in every round.
+    """
+    if not batches:
+        return 0.0
+    kinds: Counter[Round] = Counter(ChannelBatch.of(rows, n=n) for n in batches)
+    check_shuffle_delta(delta, n=max(batches), force=force)
+    return _compose(kinds, delta=delta)
+
+
+def _compose(kinds: Counter[Round], *, delta: float) -> float:
+    total, locals_ = sum(kinds.values()), [one.local_epsilon for one in kinds.elements()]
+    candidates = [compose_pure(locals_)]
+    room = delta - _FFT_ERROR * total
+    amplified = max(locals_) <= LARGEST_LOCAL_EPSILON
+    if total > 1 and room > 0.5 * delta and amplified:
+        whole = _composed(kinds, delta=delta)
         candidates.append(whole.get_epsilon_for_delta(room) * (1.0 + 1e-9))
     else:
-        candidates.append(_basic(kinds, cap, delta=delta))
+        # Sum of single-round epsilons, delta split evenly: for deltas that FFTs cannot resolve.
+        share = delta if total == 1 else delta / total * (1.0 - 1e-12)
+        plain = math.fsum(one.best(delta=share)[0] * count for one, count in kinds.items())
+        candidates.append(plain if total == 1 else plain * (1.0 + 1e-12))
     # A guarantee needs some epsilon above 0, also where delta alone would do.
-    return max(min(candidates), 1e-9 * max(local for local, _ in kinds))
+    return max(min(candidates), 1e-9 * max(locals_))
 
 
-def _basic(kinds: Counter[tuple[float, int]], cap: float | None, *, delta: float) -> float:
-    """Sum of single-round epsilons, delta split evenly: for deltas that FFTs cannot resolve."""
-    rounds = sum(kinds.values())
-    share = delta if rounds == 1 else delta / rounds * (1.0 - 1e-12)
-    bounds = [
-        (shuffle_epsilon(local_epsilon=local, n=n, delta=share, cap=cap, force=True), count)
-        for (local, n), count in kinds.items()
-    ]
-    total = math.fsum(bound.central_epsilon * count for bound, count in bounds)
-    return total if rounds == 1 else total * (1.0 + 1e-12)
-
-
-def _composed(
-    kinds: Counter[tuple[float, int]], cap: float | None, *, delta: float
-) -> PrivacyLossDistribution:
+def _composed(kinds: Counter[Round], *, delta: float) -> PrivacyLossDistribution:
     tail = _TAIL_SHARE * delta / sum(kinds.values())
-    reaches = {kind: _reach(*kind, cap, tail=tail) for kind in kinds}
+    reaches = {one: _reach(one, tail=tail) for one in kinds}
     step = min(reaches.values()) / _KNOTS
     whole: Any = None
-    for kind, count in kinds.items():
-        one = clones_distribution(
-            local_epsilon=kind[0], n=kind[1], cap=cap, reach=reaches[kind], step=step, tail=tail
-        )
-        part = one.self_compose(count) if count > 1 else one
+    for one, count in kinds.items():
+        alone = loss_distribution(one, reach=reaches[one], step=step, tail=tail)
+        part = alone.self_compose(count) if count > 1 else alone
         whole = part if whole is None else whole.compose(part)
     return whole
 
 
-def _reach(local_epsilon: float, n: int, cap: float | None, *, tail: float) -> float:
+def _reach(one: Round, *, tail: float) -> float:
     """Roughly the epsilon beyond which the loss of one round has probability below `tail`."""
-    low, high = local_epsilon * 1e-9, local_epsilon
+    low, high = one.local_epsilon * 1e-9, one.local_epsilon
     for points in (64, 32):
         grid = np.geomspace(low, high, points)
-        deltas = clones_delta(
-            epsilons=grid,
-            local_epsilon=local_epsilon,
-            n=n,
-            target_delta=tail,
-            cap=cap,
-            groups=_GROUPS,
-        )
-        first = int(np.argmax(deltas <= tail))  # the last one always is: its delta is 0
+        small = one.deltas(grid, tail, groups=_GROUPS) <= tail
+        first = int(np.argmax(small))  # the last one always is: its delta is 0
         low, high = grid[max(first - 1, 0)], grid[first]
     return float(high)
 
 
 @lru_cache(maxsize=256)
-def clones_distribution(
-    *,
-    local_epsilon: float,
-    n: int,
-    cap: float | None = None,
-    reach: float,
-    step: float,
-    tail: float,
+def loss_distribution(
+    one: Round, *, reach: float, step: float, tail: float
 ) -> PrivacyLossDistribution:
     """A discrete privacy-loss distribution that dominates one shuffled round.
 
     The bound delta(epsilon) is evaluated at multiples of `step`; its lower convex hull in e^epsilon
     still lies above the true, convex curve, and is the curve of a distribution on these multiples.
-    The clones pair is symmetric, so the mass at -epsilon is e^-epsilon times that at epsilon.
+    The bound holds in both orders of the pair, so the distribution may be symmetric: the mass at
+    -epsilon is e^-epsilon times that at epsilon.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -204,16 +222,8 @@ def clones_distribution(
     last = math.ceil(reach / step)
     knots = np.unique(np.linspace(0, last, min(last, 2 * _KNOTS) + 1).astype(np.int64))
     epsilons = knots * step
-    deltas = clones_delta(
-        epsilons=epsilons,
-        local_epsilon=local_epsilon,
-        n=n,
-        target_delta=tail,
-        cap=cap,
-        groups=_GROUPS,
-    )
     # Outwards by more than the float64 error of the slopes below.
-    deltas = np.minimum(deltas * (1.0 + 1e-9), 1.0)
+    deltas = np.minimum(one.deltas(epsilons, tail, groups=_GROUPS) * (1.0 + 1e-9), 1.0)
     positive = _masses(epsilons, deltas)
     losses: dict[int, float] = {}
     for knot, mass in zip(knots.tolist(), positive.tolist(), strict=True):
@@ -245,26 +255,38 @@ def _masses(epsilons: Floats, deltas: Floats) -> Floats:
 
 
 def calibrate_shuffle(
-    *, central_epsilon: float, n: int, delta: float, rounds: int = 1, force: bool = False
+    *,
+    central_epsilon: float,
+    n: int,
+    delta: float,
+    rounds: int = 1,
+    n_symbols: int | None = None,
+    cap: Cap | None = None,
+    force: bool = False,
 ) -> float:
     """The local epsilon per round such that `rounds` batches of n stay within the target.
 
-    Guarantee: `compose_shuffled([(result, n)] * rounds, delta=delta)` is at most
-    `central_epsilon`, never above.
+    Guarantee: `compose_shuffled([(result, n)] * rounds, delta=delta)`, with the same `n_symbols`
+    or `cap`, is at most `central_epsilon`, never above.
     """
     check_epsilon(central_epsilon, name="central_epsilon")
     check_at_least(n, 1, name="n")
     check_at_least(rounds, 1, name="rounds")
+    check_kind(n_symbols, cap)
     check_shuffle_delta(delta, n=n, force=force)
+    high = calibrate_one_round(
+        central_epsilon=central_epsilon, n=n, delta=delta, n_symbols=n_symbols, cap=cap
+    )
     if rounds == 1:
-        return calibrate_one_round(central_epsilon=central_epsilon, n=n, delta=delta)
+        return high
 
     def fits(local: float) -> bool:
-        total = compose_shuffled([(local, n)] * rounds, delta=delta, force=True)
+        total = compose_shuffled(
+            [(local, n)] * rounds, delta=delta, n_symbols=n_symbols, cap=cap, force=True
+        )
         return total <= central_epsilon
 
     low = central_epsilon / rounds * (1.0 - 1e-12)  # the pure sum always fits
-    high = calibrate_one_round(central_epsilon=central_epsilon, n=n, delta=delta)
     while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if fits(middle) else (low, middle)

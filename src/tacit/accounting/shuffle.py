@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from tacit.accounting.clones import LARGEST_N, SMALLEST_DELTA, clones_delta
+from tacit.accounting.batch import Batch, Bound, Cap, cap_at, check_kind, pointwise
+from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, LARGEST_N, SMALLEST_DELTA
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.guarantee import show_up
 
-NUMERICAL = (
-    "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.2 (clones), evaluated numerically"
-)
-RANDOMIZED_RESPONSE = (
-    "clones of k-ary randomized response only (docs/reference/accounting.md, Proposition 5), "
-    "evaluated numerically"
-)
-PRIVUNIT = (
-    "clones of PrivUnitG only (docs/reference/accounting.md, Proposition 8), evaluated numerically"
-)
 CLOSED_FORM = "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.1 (clones), closed form"
 _LITTLE = 0.9  # a central epsilon above this share of the local one is next to no amplification
 
@@ -70,17 +59,29 @@ def amplification_note(*, local_total: float, central_epsilon: float, n: int) ->
     )
 
 
-def shuffle_conditions(*, local_epsilon: float, n: int) -> tuple[str, ...]:
+def shuffle_conditions(*, local_epsilon: float, n: int, kind: str | None = None) -> tuple[str, ...]:
     """What must hold outside of the mathematics for the bound to be true."""
     return (
         "each report leaves its client through a randomizer that is "
         f"{show_up(local_epsilon)}-LDP (pure) for replacing the client's whole input",
+        *([f"every report is {kind}"] if kind else []),
         f"the batch holds {n} reports of clients that follow the protocol; "
         "a client that colludes with the analyser does not count",
         "reports are permuted uniformly and carry nothing else: no identity, order, time or size",
         "shuffler and analyser do not collude",
         "neighbours differ by the replacement of one client's input",
     )
+
+
+def _kind_of(batch: Batch) -> str | None:
+    if batch.n_symbols is not None:
+        return f"k-ary randomized response over the same {batch.n_symbols} symbols"
+    if batch.cap is not None:
+        return (
+            "PrivUnitG with the same dimension and the same parameters, its cap of probability "
+            f"{show_up(batch.cap)} or less"
+        )
+    return None
 
 
 def check_shuffle_delta(delta: float, *, n: int, force: bool) -> float:
@@ -108,49 +109,21 @@ def shuffle_delta(
     cap: float | None = None,
 ) -> float:
     """An upper bound of delta at `central_epsilon` for one shuffled batch of n reports."""
-    check_epsilon(local_epsilon, name="local_epsilon")
-    check_at_least(n, 1, name="n")
-    check_kind(n_symbols, cap)
+    batch = Batch(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols, cap=cap)
+
+    def at(epsilon: float, target_delta: float) -> float:
+        return min(pointwise(deltas)(epsilon, target_delta) for _, deltas in batch.theorems())
+
+    return closest_delta(at, central_epsilon)
+
+
+def closest_delta(at: Bound, central_epsilon: float) -> float:
+    """The bound at an epsilon, evaluated where it is tight."""
     if not 0.0 <= central_epsilon < math.inf:
         raise TacitError(f"central_epsilon must be finite and at least 0, got {central_epsilon!r}.")
-    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols, cap=cap)
     # The first value only says where to look closely; both are bounds.
     first = at(central_epsilon, 1e-6)
     return min(first, at(central_epsilon, min(max(first, SMALLEST_DELTA), 0.5)))
-
-
-def check_kind(n_symbols: int | None, cap: float | None) -> None:
-    """Refuse what is neither k-ary randomized response nor PrivUnitG."""
-    if n_symbols is not None:
-        check_at_least(n_symbols, 2, name="n_symbols")
-    if cap is not None and not 0.0 < cap < 1.0:
-        raise TacitError(f"cap must lie strictly between 0 and 1, got {cap!r}.")
-    if n_symbols is not None and cap is not None:
-        raise TacitError("n_symbols and cap name two different randomizers; give one of them.")
-
-
-def _curve(
-    *, local_epsilon: float, n: int, n_symbols: int | None = None, cap: float | None = None
-) -> Callable[[float, float], float]:
-    """The bound as a function of central epsilon and of the delta where it should be tight."""
-
-    def at(central_epsilon: float, target_delta: float) -> float:
-        # What holds for every randomizer holds for this one too.
-        kinds = {(None, None), (n_symbols, cap)}
-        bounds = [
-            clones_delta(
-                epsilons=np.array([central_epsilon], dtype=np.float64),
-                local_epsilon=local_epsilon,
-                n=n,
-                target_delta=target_delta,
-                n_symbols=symbols,
-                cap=probability,
-            )
-            for symbols, probability in kinds
-        ]
-        return min(float(bound[0]) for bound in bounds)
-
-    return at
 
 
 def shuffle_epsilon(
@@ -167,33 +140,82 @@ def shuffle_epsilon(
     Guarantee: an upper bound, never above `local_epsilon`; see `ShuffleBound`. It holds for every
     randomizer; `n_symbols` gives a smaller one for k-ary randomized response over that many
     symbols, `cap` for PrivUnitG whose cap has at most this probability, and for nothing else.
+    The smallest of the bounds that hold is returned, with its theorem.
     """
-    check_epsilon(local_epsilon, name="local_epsilon")
-    check_at_least(n, 1, name="n")
-    check_kind(n_symbols, cap)
+    batch = Batch(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols, cap=cap)
     check_shuffle_delta(delta, n=n, force=force)
-    at = _curve(local_epsilon=local_epsilon, n=n, n_symbols=n_symbols, cap=cap)
-    # Shuffling is post-processing, so the local epsilon always holds too.
-    low, high = local_epsilon * 1e-9, float(local_epsilon)
-    while high - low > 1e-9 * high:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if at(middle, delta) <= delta else (middle, high)
-    theorem = NUMERICAL if n_symbols is None else RANDOMIZED_RESPONSE
-    theorem = theorem if cap is None else PRIVUNIT
-    return _bound(high, local_epsilon=local_epsilon, n=n, delta=delta, theorem=theorem)
+    best, theorem = batch.best(delta=delta)
+    return shuffle_bound(
+        best,
+        local_epsilon=local_epsilon,
+        n=n,
+        delta=delta,
+        theorem=theorem,
+        kind=_kind_of(batch),
+    )
 
 
-def _bound(
-    central_epsilon: float, *, local_epsilon: float, n: int, delta: float, theorem: str
+def shuffle_bound(
+    central_epsilon: float,
+    *,
+    local_epsilon: float,
+    n: int,
+    delta: float,
+    theorem: str,
+    kind: str | None = None,
 ) -> ShuffleBound:
+    """What was found, with the theorem and the conditions that it rests on."""
     return ShuffleBound(
         central_epsilon=central_epsilon,
         delta=float(delta),
         local_epsilon=float(local_epsilon),
         n=int(n),
         theorem=theorem if n <= LARGEST_N else f"{theorem}, with n counted as {LARGEST_N}",
-        conditions=shuffle_conditions(local_epsilon=local_epsilon, n=n),
+        conditions=shuffle_conditions(local_epsilon=local_epsilon, n=n, kind=kind),
     )
+
+
+def mixed_epsilons(
+    counts: Mapping[float, int],
+    *,
+    delta: float,
+    n_symbols: int | None = None,
+    cap: Cap | None = None,
+    force: bool = False,
+) -> dict[float, ShuffleBound]:
+    """The bound for the clients of each local epsilon in one batch that mixes several.
+
+    `counts` has the number of reports for each local epsilon. Guarantee: a client hides among the
+    reports whose local epsilon is at most some threshold, as if all had that one; the best
+    threshold is taken (docs/guarantees/blanket.md, Proposition B7). Reports of PrivUnitG with
+    other parameters are other randomizers: among them a client hides by clones only.
+    """
+    check_kind(n_symbols, cap)
+    if not counts:
+        raise TacitError("a batch needs at least one report; give the number for each epsilon.")
+    ladder = sorted(counts)
+    found: dict[float, ShuffleBound] = {}
+    for own in ladder:
+        bounds = [
+            shuffle_epsilon(
+                local_epsilon=top,
+                n=sum(counts[lower] for lower in ladder if lower <= top),
+                delta=delta,
+                n_symbols=n_symbols,
+                force=force,
+            )
+            for top in ladder
+            if top >= own
+        ]
+        if cap is not None:
+            own_cap, alike = cap_at(cap, own), counts[own]
+            bounds.append(
+                shuffle_epsilon(local_epsilon=own, n=alike, delta=delta, cap=own_cap, force=force)
+            )
+        best = min(bounds, key=lambda bound: bound.central_epsilon)
+        central = min(best.central_epsilon, own)
+        found[own] = replace(best, local_epsilon=own, central_epsilon=central)
+    return found
 
 
 def closed_form_limit(*, n: int, delta: float) -> float:
@@ -217,7 +239,7 @@ def closed_form_epsilon(
     e = math.exp(local_epsilon)
     spread = 8.0 * math.sqrt(e * math.log(4.0 / delta) / n) + 8.0 * e / n
     central = math.log1p((e - 1.0) / (e + 1.0) * spread) * (1.0 + 1e-12)
-    return _bound(
+    return shuffle_bound(
         min(central, float(local_epsilon)),
         local_epsilon=local_epsilon,
         n=n,
@@ -226,17 +248,38 @@ def closed_form_epsilon(
     )
 
 
-def calibrate_one_round(*, central_epsilon: float, n: int, delta: float) -> float:
+def calibrate_one_round(
+    *,
+    central_epsilon: float,
+    n: int,
+    delta: float,
+    n_symbols: int | None = None,
+    cap: Cap | None = None,
+) -> float:
     """The largest local epsilon whose single shuffled batch stays within `central_epsilon`."""
+
+    def fits(local: float) -> bool:
+        batch = Batch(local_epsilon=local, n=n, n_symbols=n_symbols, cap=cap_at(cap, local))
+        bounds = (pointwise(deltas) for _, deltas in batch.theorems())
+        return any(at(central_epsilon, delta) <= delta for at in bounds)
+
     # A report that is central_epsilon-LDP needs no shuffler, so this much is always allowed.
     low, high = central_epsilon, central_epsilon + math.log(n) + 1.0
+    while high < LARGEST_LOCAL_EPSILON and fits(high):
+        low, high = high, 2.0 * high
     while high - low > 1e-7 * high:
         middle = 0.5 * (low + high)
-        bound = _curve(local_epsilon=middle, n=n)(central_epsilon, delta)
-        low, high = (middle, high) if bound <= delta else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     # The search above and the account below round differently: step back until they agree.
     while low > central_epsilon:
-        account = shuffle_epsilon(local_epsilon=low, n=n, delta=delta, force=True)
+        account = shuffle_epsilon(
+            local_epsilon=low,
+            n=n,
+            delta=delta,
+            n_symbols=n_symbols,
+            cap=cap_at(cap, low),
+            force=True,
+        )
         if account.central_epsilon <= central_epsilon:
             return low
         low = max(central_epsilon, low * (1.0 - 1e-7))

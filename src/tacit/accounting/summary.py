@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit.accounting.batch import Cap, cap_at, privunit_cap
 from tacit.accounting.compose import compose_shuffled
 from tacit.accounting.shuffle import (
     amplification_note,
@@ -11,7 +12,7 @@ from tacit.accounting.shuffle import (
     closed_form_limit,
     shuffle_epsilon,
 )
-from tacit.errors import TacitError, check_at_least
+from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.guarantee import DpGuarantee
 
 
@@ -22,20 +23,21 @@ def summarize_shuffle(
     delta: float,
     rounds: int = 1,
     n_symbols: int | None = None,
+    cap: Cap | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
     """Central epsilon of `rounds` batches of n reports, its theorem, conditions and a note."""
     check_at_least(rounds, 1, name="rounds")
-    if rounds > 1 and n_symbols is not None:
-        raise TacitError(
-            "the bound for randomized response is for one round; leave the symbols out for more."
-        )
+    check_epsilon(local_epsilon, name="local_epsilon")
+    own = cap_at(cap, local_epsilon)
     one = shuffle_epsilon(
-        local_epsilon=local_epsilon, n=n, delta=delta, n_symbols=n_symbols, force=force
+        local_epsilon=local_epsilon, n=n, delta=delta, n_symbols=n_symbols, cap=own, force=force
     )
     central, theorem = one.central_epsilon, one.theorem
     if rounds > 1:
-        central = compose_shuffled([(local_epsilon, n)] * rounds, delta=delta, force=force)
+        central = compose_shuffled(
+            [(local_epsilon, n)] * rounds, delta=delta, n_symbols=n_symbols, cap=own, force=force
+        )
         theorem += f"; {rounds} rounds composed by privacy-loss distributions"
     closed = None
     if rounds == 1 and local_epsilon <= closed_form_limit(n=n, delta=delta):
@@ -63,6 +65,28 @@ def summarize_shuffle(
             not_covered=("who took part", "the size of the batch", "when reports were sent"),
         ),
     }
+
+
+def parse_randomizer(
+    name: str | None, *, n_symbols: int | None = None, cap: float | None = None
+) -> dict[str, Any]:
+    """Which kind of report is accounted: keywords for the functions of this package.
+
+    Without a name, symbols mean k-ary randomized response and a cap means PrivUnitG.
+    """
+    if name is None:
+        name = "any" if n_symbols is None and cap is None else "privunit" if cap else "krr"
+    if name == "any" and n_symbols is None and cap is None:
+        return {}
+    if name == "krr" and n_symbols is not None and cap is None:
+        return {"n_symbols": n_symbols}
+    if name == "privunit" and n_symbols is None:
+        # Without a number, the cap of the PrivUnitG of least variance.
+        return {"cap": privunit_cap if cap is None else cap}
+    raise TacitError(
+        "the randomizer is any, krr with a number of symbols, or privunit, which may be given a "
+        f"cap; got {name!r} with symbols = {n_symbols} and cap = {cap}."
+    )
 
 
 def parse_round(text: str) -> list[tuple[float, int]]:

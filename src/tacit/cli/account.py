@@ -14,6 +14,22 @@ LocalOption = Annotated[float, typer.Option(help="Epsilon of each report on its 
 ReportsOption = Annotated[int, typer.Option("--n", help="Reports really in each batch.")]
 DeltaOption = Annotated[float, typer.Option(help="Must be below 1/n.")]
 RoundsOption = Annotated[int, typer.Option(help="Batches that one client may take part in.")]
+RandomizerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Which reports: any, krr (with --symbols) or privunit; a known kind is tighter."
+    ),
+]
+SymbolsOption = Annotated[
+    int | None, typer.Option(help="Symbols of k-ary randomized response, with --randomizer krr.")
+]
+CapOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Largest probability of PrivUnitG's cap, with --randomizer privunit; without it, "
+        "that of least variance."
+    ),
+]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Allow a delta of 1/n or more.")]
 
 
@@ -23,10 +39,9 @@ def shuffle_command(
     n: ReportsOption,
     delta: DeltaOption,
     rounds: RoundsOption = 1,
-    symbols: Annotated[
-        int | None,
-        typer.Option(help="Only for k-ary randomized response over this many symbols: tighter."),
-    ] = None,
+    randomizer: RandomizerOption = None,
+    symbols: SymbolsOption = None,
+    cap: CapOption = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -34,15 +49,15 @@ def shuffle_command(
 
     Example: `tacit account shuffle --local-epsilon 1.16 --n 10000 --delta 1e-9`
     """
-    from tacit.accounting.summary import summarize_shuffle
+    from tacit.accounting.summary import parse_randomizer, summarize_shuffle
 
     result = summarize_shuffle(
         local_epsilon=local_epsilon,
         n=n,
         delta=delta,
         rounds=rounds,
-        n_symbols=symbols,
         force=force,
+        **parse_randomizer(randomizer, n_symbols=symbols, cap=cap),
     )
 
     def render() -> None:
@@ -62,6 +77,9 @@ def calibrate_command(
     n: ReportsOption,
     delta: DeltaOption,
     rounds: RoundsOption = 1,
+    randomizer: RandomizerOption = None,
+    symbols: SymbolsOption = None,
+    cap: CapOption = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -70,13 +88,14 @@ def calibrate_command(
     Example: `tacit account calibrate --central-epsilon 1 --n 1000 --delta 1e-6 --rounds 10`
     """
     from tacit.accounting import calibrate_shuffle
-    from tacit.accounting.summary import summarize_shuffle
+    from tacit.accounting.summary import parse_randomizer, summarize_shuffle
 
+    kind = parse_randomizer(randomizer, n_symbols=symbols, cap=cap)
     local_epsilon = calibrate_shuffle(
-        central_epsilon=central_epsilon, n=n, delta=delta, rounds=rounds, force=force
+        central_epsilon=central_epsilon, n=n, delta=delta, rounds=rounds, force=force, **kind
     )
     account = summarize_shuffle(
-        local_epsilon=local_epsilon, n=n, delta=delta, rounds=rounds, force=force
+        local_epsilon=local_epsilon, n=n, delta=delta, rounds=rounds, force=force, **kind
     )
     emit({"target_epsilon": central_epsilon, **account}, as_json=as_json)
 
@@ -87,6 +106,9 @@ def compose_command(
         list[str], typer.Option("--round", help="LOCAL_EPSILON:N, or LOCAL_EPSILON:NxTIMES.")
     ],
     delta: DeltaOption,
+    randomizer: RandomizerOption = None,
+    symbols: SymbolsOption = None,
+    cap: CapOption = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -96,10 +118,11 @@ def compose_command(
     """
     from tacit.accounting import compose_shuffled
     from tacit.accounting.shuffle import amplification_note
-    from tacit.accounting.summary import parse_round
+    from tacit.accounting.summary import parse_randomizer, parse_round
 
     parsed = [pair for text in rounds for pair in parse_round(text)]
-    central = compose_shuffled(parsed, delta=delta, force=force)
+    kind = parse_randomizer(randomizer, n_symbols=symbols, cap=cap)
+    central = compose_shuffled(parsed, delta=delta, force=force, **kind)
     note = amplification_note(
         local_total=sum(local for local, _ in parsed),
         central_epsilon=central,

@@ -247,16 +247,14 @@ def _calibrated_epsilon(draft: FleetPlan) -> float:
 def shuffled_epsilon(received: Sequence[int], *, local_epsilon: float, delta: float) -> float:
     """Epsilon at `delta` of rounds in which these many reports were shuffled.
 
-    Guarantee: clones of PrivUnitG (docs/reference/accounting.md, Proposition 8), composed by
+    Guarantee: the privacy blanket of PrivUnitG (docs/guarantees/blanket.md), composed by
     privacy loss distributions, or the sum of the local epsilons where that is smaller. Whether
     `delta` is small enough is decided when a run is planned; what was received is always accounted.
     """
-    from tacit.accounting import compose_shuffled
+    from tacit.accounting import compose_shuffled, privunit_cap
 
-    # The cap depends on epsilon only, not on the dimension; a larger one is on the safe side.
-    cap = _parameters(local_epsilon, 1).q * (1.0 + 1e-9)
     rounds = [(local_epsilon, n) for n in received]
-    return compose_shuffled(rounds, delta=delta, cap=cap, force=True)
+    return compose_shuffled(rounds, delta=delta, cap=privunit_cap, force=True)
 
 
 def composed_epsilon(
