@@ -81,7 +81,7 @@ SHARED = {
     "guarantee": {"errors"},
     "noise": {"arrays", "errors"},
     "mechanisms": {"arrays", "errors", "noise"},
-    "accounting": {"arrays", "errors", "guarantee"},
+    "accounting": {"arrays", "errors", "guarantee", "mechanisms"},
     "ledger": {"_version", "errors", "guarantee", "system"},
     "features": {"arrays", "errors", "system"},
     "data": {"arrays", "errors", "system"},

@@ -10,36 +10,36 @@ import numpy as np
 import pytest
 
 from tacit.accounting import compose_discrete, compose_gaussian, summed_noise_gap
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 
-Masses = np.ndarray[Any, np.dtype[np.float64]]
 
-
-def gaussian_masses(sigma: float, *, shift: int, reach: int) -> Masses:
+def gaussian_masses(sigma: float, *, shift: int, reach: int) -> Floats:
     """The discrete Gaussian around `shift` at the integers -reach..reach."""
     mass = np.exp(-0.5 * ((np.arange(-reach, reach + 1) - shift) / sigma) ** 2)
-    return mass / mass.sum()
+    normed: Floats = mass / mass.sum()
+    return normed
 
 
-def pair(sigma: float, *, shift: int) -> tuple[Masses, Masses]:
+def pair(sigma: float, *, shift: int) -> tuple[Floats, Floats]:
     """The noise around 0 and around `shift`; what lies beyond 14 sigma is below 1e-42."""
     reach = math.ceil(14.0 * sigma) + shift
     return tuple(gaussian_masses(sigma, shift=at, reach=reach) for at in (0, shift))  # type: ignore[return-value]
 
 
-def product(masses: list[Masses]) -> Masses:
+def product(masses: list[Floats]) -> Floats:
     """The joint law of independent parts, all of it."""
     return reduce(lambda joint, one: np.outer(joint, one).ravel(), masses)
 
 
-def exact_delta(p: Masses, q: Masses, epsilon: float) -> float:
+def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
     """The larger of both directions' hockey-stick divergence."""
     factor = math.exp(epsilon)
     forward = np.maximum(p - factor * q, 0.0).sum()
     return float(max(forward, np.maximum(q - factor * p, 0.0).sum()))
 
 
-def assert_tight(p: Masses, q: Masses, *, epsilon: float, delta: float, slack: float) -> None:
+def assert_tight(p: Floats, q: Floats, *, epsilon: float, delta: float, slack: float) -> None:
     """Never below what enumeration shows, and an epsilon smaller by `slack` would be."""
     assert exact_delta(p, q, epsilon) <= delta
     assert exact_delta(p, q, (1.0 - slack) * epsilon) > delta
@@ -120,7 +120,7 @@ def test_a_rounded_gaussian_is_a_discrete_one_within_its_gap(lost: float, sigma:
 
 
 def test_it_is_never_above_concentrated_dp_and_well_below_it_for_large_sums() -> None:
-    arguments = {"clip_units": 500, "dimension": 2000, "delta": 1e-5}
+    arguments: dict[str, Any] = {"clip_units": 500, "dimension": 2000, "delta": 1e-5}
     for sigma in (2.0, 30.0, 600.0, 6000.0):
         one = compose_discrete([sigma] * 80, **arguments)
         assert one <= compose_gaussian(noise_multiplier=sigma / 500, rounds=80, delta=1e-5) * 1.001
@@ -130,7 +130,7 @@ def test_it_is_never_above_concentrated_dp_and_well_below_it_for_large_sums() ->
 
 
 def test_the_gap_and_more_coordinates_are_paid_for() -> None:
-    arguments = {"clip_units": 2, "delta": 1e-6}
+    arguments: dict[str, Any] = {"clip_units": 2, "delta": 1e-6}
     free = compose_discrete([9.0] * 10, dimension=1, **arguments)
     assert compose_discrete([9.0] * 10, dimension=1, summed_gap=0.01, **arguments) >= free + 0.02
     assert compose_discrete([9.0] * 10, dimension=10**6, **arguments) > free

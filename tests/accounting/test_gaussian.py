@@ -16,12 +16,14 @@ from tacit.accounting import (
     summed_noise_gap,
     zcdp_epsilon,
 )
+from tacit.arrays import Floats
 from tacit.errors import TacitError
 
 
-def discrete_gaussian(sigma: float, reach: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def discrete_gaussian(sigma: float, reach: int) -> Floats:
     mass = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    return mass / mass.sum()
+    normed: Floats = mass / mass.sum()
+    return normed
 
 
 def exact_delta(sigma: float, *, shift: int, epsilon: float) -> float:

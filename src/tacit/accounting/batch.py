@@ -17,8 +17,8 @@ NUMERICAL = (
     "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.2 (clones), evaluated numerically"
 )
 RANDOMIZED_RESPONSE = (
-    "clones of k-ary randomized response only (docs/reference/accounting.md, Proposition 5), evaluated "
-    "numerically"
+    "clones of k-ary randomized response only (docs/reference/accounting.md, Proposition 5), "
+    "evaluated numerically"
 )
 PRIVUNIT = (
     "clones of PrivUnitG only (docs/reference/accounting.md, Proposition 8), evaluated numerically"
