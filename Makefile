@@ -3,19 +3,21 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Modules are compiled when they are first imported: most of what is installed never is.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export NUMBA_NUM_THREADS ?= 1
 
-.PHONY: install demo test check bench clean
+.PHONY: install demo test test-quick test-light check bench clean
 
 install: $(STAMP)
 
 # The stamp is newer than what it was made from, so a second run installs nothing.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools wheel
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	$(PIP) -c constraints.txt setuptools wheel
+	$(PIP) -c constraints.txt -e '.[all,dev]'
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -23,6 +25,17 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The daily loop: everything but what takes seconds.
+test-quick: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+# Without PyTorch and the secure engine, for Python 3.12 and 3.13: make test-light PYTHON=python3.13
+test-light:
+	$(PYTHON) -m venv .venv-light
+	.venv-light/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  -e '.[fleet,studio,charts,import,dev]'
+	.venv-light/bin/python -m pytest -n 2 --dist loadgroup -m "not slow and not silo and not networks"
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -36,4 +49,4 @@ bench: $(STAMP)
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) .venv-newest
+	rm -rf $(VENV) .venv-newest .venv-light

@@ -17,8 +17,8 @@ from tacit.guarantee import (
     from_dict,
     from_json,
     round_up,
-    show_down,
-    show_up,
+    rounded_down,
+    rounded_up,
 )
 
 LOCAL = DpGuarantee(
@@ -133,14 +133,14 @@ def test_rounding_takes_large_numbers(value: float) -> None:
 
 @given(st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 9))
 def test_what_is_shown_errs_on_the_safe_side(value: float, digits: int) -> None:
-    shown, below = (Decimal(show(value, digits=digits)) for show in (show_up, show_down))
+    shown, below = (Decimal(show(value, digits=digits)) for show in (rounded_up, rounded_down))
     assert below <= Decimal(repr(value)) <= shown
     assert shown <= Decimal(value) * (1 + Decimal(10) ** (1 - digits))
     assert below >= Decimal(value) * (1 - Decimal(10) ** (1 - digits))
 
 
 def test_what_is_short_already_is_shown_as_it_is() -> None:
-    for show in (show_up, show_down):
+    for show in (rounded_up, rounded_down):
         assert [show(v) for v in (0.0, 0.1, 8.0, 1e-5, 100.0)] == ["0", "0.1", "8", "1e-05", "100"]
         assert (show(math.inf), show(-math.inf)) == ("inf", "-inf")
 

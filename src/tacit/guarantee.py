@@ -44,7 +44,7 @@ def round_up(value: float, *, digits: int = 4) -> float:
     )
 
 
-def show_up(value: float, *, digits: int = 5) -> str:
+def rounded_up(value: float, *, digits: int = 5) -> str:
     """At most `digits` significant digits, never below `value`.
 
     For every epsilon and delta that is shown to a person as a promise or as spent: rounding to
@@ -54,7 +54,7 @@ def show_up(value: float, *, digits: int = 5) -> str:
     return _shown(value, digits, ROUND_CEILING)
 
 
-def show_down(value: float, *, digits: int = 5) -> str:
+def rounded_down(value: float, *, digits: int = 5) -> str:
     """At most `digits` significant digits, never above `value`: for a budget that is left."""
     return _shown(value, digits, ROUND_FLOOR)
 
@@ -133,9 +133,9 @@ class DpGuarantee(_Jsonable):
     @property
     def sentence(self) -> str:
         """What is protected and from whom, in one sentence with its numbers rounded up."""
-        budget = f"epsilon = {show_up(self.epsilon)}"
+        budget = f"epsilon = {rounded_up(self.epsilon)}"
         if self.delta:
-            budget += f", delta = {show_up(self.delta)}"
+            budget += f", delta = {rounded_up(self.delta)}"
         change = "replacing" if self.neighbours == "replace" else "adding or removing"
         return (
             f"{self.model.capitalize()} differential privacy with {budget} in total for "
@@ -217,7 +217,7 @@ class Unprotected(_Jsonable):
     def sentence(self) -> str:
         """That nothing is promised, and why."""
         nominal = (
-            f" (the nominal epsilon of {show_up(self.nominal_epsilon)} is not a guarantee)"
+            f" (the nominal epsilon of {rounded_up(self.nominal_epsilon)} is not a guarantee)"
             if self.nominal_epsilon is not None
             else ""
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tacit.accounting.batch import Batch, Bound, Cap, cap_at, check_kind, pointwise
 from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, LARGEST_N, SMALLEST_DELTA
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.guarantee import show_up
+from tacit.guarantee import rounded_up
 
 CLOSED_FORM = "Feldman, McMillan, Talwar 2021 (arXiv 2012.12803), Theorem 3.1 (clones), closed form"
 _LITTLE = 0.9  # a central epsilon above this share of the local one is next to no amplification
@@ -50,12 +50,12 @@ def amplification_note(*, local_total: float, central_epsilon: float, n: int) ->
     if central_epsilon > _LITTLE * local_total:
         return (
             f"There is next to no amplification: {n} shuffled reports protect hardly more than "
-            f"each client's reports do alone (local epsilon {show_up(local_total)} in total); "
+            f"each client's reports do alone (local epsilon {rounded_up(local_total)} in total); "
             "use a smaller local epsilon or many more clients."
         )
     return (
-        f"Shuffling {n} reports lowers epsilon from {show_up(local_total)} to "
-        f"{show_up(central_epsilon, digits=4)}, a factor of {local_total / central_epsilon:.3g}."
+        f"Shuffling {n} reports lowers epsilon from {rounded_up(local_total)} to "
+        f"{rounded_up(central_epsilon, digits=4)}, a factor of {local_total / central_epsilon:.3g}."
     )
 
 
@@ -63,7 +63,7 @@ def shuffle_conditions(*, local_epsilon: float, n: int, kind: str | None = None)
     """What must hold outside of the mathematics for the bound to be true."""
     return (
         "each report leaves its client through a randomizer that is "
-        f"{show_up(local_epsilon)}-LDP (pure) for replacing the client's whole input",
+        f"{rounded_up(local_epsilon)}-LDP (pure) for replacing the client's whole input",
         *([f"every report is {kind}"] if kind else []),
         f"the batch holds {n} reports of clients that follow the protocol; "
         "a client that colludes with the analyser does not count",
@@ -79,7 +79,7 @@ def _kind_of(batch: Batch) -> str | None:
     if batch.cap is not None:
         return (
             "PrivUnitG with the same dimension and the same parameters, its cap of probability "
-            f"{show_up(batch.cap)} or less"
+            f"{rounded_up(batch.cap)} or less"
         )
     return None
 

@@ -205,6 +205,6 @@ def table1_command(as_json: JsonFlag = False) -> None:
 
 
 def _plain(value: Any) -> str:
-    from tacit.guarantee import show_up
+    from tacit.guarantee import rounded_up
 
-    return show_up(value, digits=4) if isinstance(value, float) else str(value)
+    return rounded_up(value, digits=4) if isinstance(value, float) else str(value)

@@ -105,10 +105,10 @@ def _emit_all(results: list[AuditResult], *, as_json: bool) -> None:
 
 def _cell(key: str, value: object) -> str:
     """A claim is shown no smaller than it is, and what the runs prove no larger."""
-    from tacit.guarantee import show_down, show_up
+    from tacit.guarantee import rounded_down, rounded_up
 
     if not isinstance(value, float):
         return str(value)
     if key == "seconds":
         return f"{value:.3g}"
-    return show_down(value) if key == "lower_bound" else show_up(value)
+    return rounded_down(value) if key == "lower_bound" else rounded_up(value)

@@ -88,7 +88,7 @@ def show_command(
 
     Example: `tacit ledger show --db spend.db --subject device-7`
     """
-    from tacit.guarantee import show_down, show_up
+    from tacit.guarantee import rounded_down, rounded_up
     from tacit.ledger import Ledger
 
     with Ledger.open(db, create=False) as ledger:
@@ -107,8 +107,12 @@ def show_command(
         columns = ("id", "time", "kind", "subject", "purpose", "epsilon", "delta")
         rows = [[getattr(entry, name) for name in columns] for entry in entries]
         print_table(rows, columns=columns, title=f"{db}: {len(entries)} entries")
-        typer.echo(f"spent:     epsilon {show_up(spent.epsilon)}, delta {show_up(spent.delta)}")
-        typer.echo(f"remaining: epsilon {show_down(left.epsilon)}, delta {show_down(left.delta)}")
+        typer.echo(
+            f"spent:     epsilon {rounded_up(spent.epsilon)}, delta {rounded_up(spent.delta)}"
+        )
+        typer.echo(
+            f"remaining: epsilon {rounded_down(left.epsilon)}, delta {rounded_down(left.delta)}"
+        )
 
     emit(result, as_json=as_json, render=render)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tacit.arena.statistics import label_of
-from tacit.guarantee import show_up
+from tacit.guarantee import rounded_up
 from tacit.report.arena_tables import (
     Record,
     Section,
@@ -82,7 +82,7 @@ def _frontier_sentence(records: Sequence[Record]) -> list[str]:
         bound = [r for r in part if r["task"]["method"] == "ceiling" and r["task"]["data"] in sets]
         if label and bound:
             reached, most = mean_over_sets(label), mean_over_sets(bound)
-            said.append(f"{reached:.3f} of at most {most:.3f} at {show_up(epsilon)}")
+            said.append(f"{reached:.3f} of at most {most:.3f} at {rounded_up(epsilon)}")
     return (
         [f"Label release, mean accuracy at a real total epsilon: {'; '.join(said)}."]
         if said

@@ -19,7 +19,7 @@ from tacit.arena.statistics import (
     wins,
 )
 from tacit.errors import TacitError
-from tacit.guarantee import show_up
+from tacit.guarantee import rounded_up
 from tacit.report.charts import alt, line_chart
 from tacit.report.comparison_charts import box_chart, rank_chart
 from tacit.report.page import Table, Text
@@ -38,7 +38,7 @@ def budget_name(epsilon: float | None, records: Sequence[Record]) -> str:
     if epsilon is None:
         return "without noise"
     nominal, some = _nominal(records)
-    return f"{nominal}epsilon = {show_up(epsilon)}{some}"
+    return f"{nominal}epsilon = {rounded_up(epsilon)}{some}"
 
 
 def _nominal(records: Sequence[Record]) -> tuple[str, str]:
@@ -53,8 +53,8 @@ def short_guarantee(record: Record) -> str:
     """The guarantee in a few words for a table; the whole sentence is at the end of the page."""
     found = record["guarantee"]
     if found["kind"] == "dp":
-        delta = f", delta {show_up(found['delta'])}" if found["delta"] else ""
-        return f"epsilon {show_up(found['epsilon'])}{delta}: {found['trust_model']}"
+        delta = f", delta {rounded_up(found['delta'])}" if found["delta"] else ""
+        return f"epsilon {rounded_up(found['epsilon'])}{delta}: {found['trust_model']}"
     return "none" if found["kind"] == "unprotected" else str(found["trust_model"])
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.guarantee import show_up
+from tacit.guarantee import rounded_up
 from tacit.report.charts import with_guarantee
 from tacit.report.local_charts import (
     allocation_figure,
@@ -116,7 +116,7 @@ def _published_curve(
         scores = replace(classifier.published_, epsilon=epsilon).predict_scores(dataset.X_test)
         right = classifier.classes_[scores.argmax(axis=1)] == dataset.y_test
         values.append(float(right.mean()))
-    return {f"trained at nominal epsilon {show_up(classifier.epsilon)}": values}
+    return {f"trained at nominal epsilon {rounded_up(classifier.epsilon)}": values}
 
 
 def _sound(classifier: DPSoftShapeClassifier, dataset: Dataset) -> list[Any]:

@@ -20,7 +20,7 @@ from tacit.audit.attacks.result import AttackResult, SoundCheck, best_guess_rate
 from tacit.audit.bounds import proportion_above
 from tacit.data import load_dataset
 from tacit.errors import TacitError, check_at_least, check_epsilon
-from tacit.guarantee import show_up
+from tacit.guarantee import rounded_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, uniform
 from tacit.system.extras import needs
 from tacit.system.progress import Progress, silent
@@ -124,7 +124,7 @@ def attack_sound_release(
         hits=hits,
         runs=_SOUND_REPEATS * len(candidates),
         bound=best_guess_rate(epsilon, len(candidates)),
-        what=f"label releases at epsilon = {show_up(epsilon)} in total",
+        what=f"label releases at epsilon = {rounded_up(epsilon)} in total",
         guarantee=local_guarantee(epsilon, assumptions=head.assumptions),
         false_alarm=_FALSE_ALARM,
     )

@@ -23,7 +23,7 @@ from tacit.arrays import Floats, Integers
 from tacit.audit.attacks.result import AttackResult, SoundCheck, best_guess_rate
 from tacit.data import load_dataset, split_clients
 from tacit.errors import check_at_least, check_delta, check_epsilon
-from tacit.guarantee import show_up
+from tacit.guarantee import rounded_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
 from tacit.system.progress import Progress, silent
 
@@ -156,7 +156,7 @@ def attack_sound_reports(
         hits=hits,
         runs=_SOUND_ROUNDS,
         bound=best_guess_rate(2.0 * report.local_epsilon, n_clients),
-        what=f"PrivUnitG reports, local epsilon {show_up(report.local_epsilon)}",
+        what=f"PrivUnitG reports, local epsilon {rounded_up(report.local_epsilon)}",
         guarantee=promised,
     )
     return check, report.local_epsilon

@@ -30,7 +30,7 @@ from tacit.fleet.simulation.checkpoint import (
     resume_checkpoint,
     save_checkpoint,
 )
-from tacit.guarantee import DpGuarantee, show_up
+from tacit.guarantee import DpGuarantee, rounded_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 from tacit.system.threads import on_all_cores
@@ -170,7 +170,9 @@ def simulate(
         state, record = _round(fleet, state, reporting, groups, source, checkpoint)
         history.append(record)
         averages.append(state.model.average)
-        message = f"epsilon spent {show_up(record.epsilon_spent)}" if record.epsilon_spent else ""
+        message = (
+            f"epsilon spent {rounded_up(record.epsilon_spent)}" if record.epsilon_spent else ""
+        )
         progress(number + 1, plan.n_rounds, message)
     return _finish(state, groups, history, averages)
 
