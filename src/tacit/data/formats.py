@@ -11,22 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.dataset import Cube, Labels
+from tacit.data.dataset import Cube, Labels, Series
 from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
 
-Table = tuple[Cube, Labels]
-MaybeTable = tuple[Cube, Labels | None]
 LABEL_NAMES = ("label", "class", "target", "y")
 _FEWEST_COLUMNS = 3  # fewer may be values that happen to count
 # What pandas calls the row numbers that it writes unless told not to.
 _ROW_NUMBERS = re.compile(r"|unnamed: \d+|__index_level_\d+__", re.IGNORECASE)
 
 
-def read_table(path: Path, *, label: str | None = None) -> Table:
+def read_table(path: Path, *, label: str | None = None) -> tuple[Cube, Labels]:
     """Series and labels of one file, by its ending; `label` is a column name, first or last."""
-    X, labels = read_series(path, label=label)
-    if labels is None:
+    series = read_labelled(path, label=label)
+    assert series.y is not None
+    return series.X, series.y
+
+
+def read_series(path: Path, *, label: str | None = None) -> tuple[Cube, Labels | None]:
+    """Series of one file, and their labels if it has any."""
+    series = read_file(path, label=label)
+    return series.X, series.y
+
+
+def read_labelled(path: Path, *, label: str | None = None) -> Series:
+    """The content of a file that must have labels."""
+    series = read_file(path, label=label)
+    if series.y is None:
         raise TacitError(
             f"{path.name} holds X without y; add the labels as y, or name its arrays X_train, "
             "y_train, X_test and y_test."
@@ -34,11 +45,11 @@ def read_table(path: Path, *, label: str | None = None) -> Table:
             else f"{path.name} does not say which column is the label; pass --label with a column "
             "name, first or last, or name the column 'label'."
         )
-    return X, labels
+    return series
 
 
-def read_series(path: Path, *, label: str | None = None) -> MaybeTable:
-    """Series of one file, and their labels if it has any."""
+def read_file(path: Path, *, label: str | None = None) -> Series:
+    """The content of one file, by its ending."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise TacitError(
@@ -49,7 +60,7 @@ def read_series(path: Path, *, label: str | None = None) -> MaybeTable:
     return reader(path, label)
 
 
-def _read_ts(path: Path, label: str | None) -> MaybeTable:
+def _read_ts(path: Path, label: str | None) -> Series:
     # The library stops at odd places with odd errors; any of them means the file is malformed.
     from aeon.datasets import load_from_ts_file
 
@@ -61,10 +72,10 @@ def _read_ts(path: Path, label: str | None) -> MaybeTable:
             "docs/data.md."
         ) from error
     cube = as_cube(X, where=path.name)
-    return cube, as_labels(y, n_series=len(cube), where=path.name)
+    return Series(X=cube, y=as_labels(y, n_series=len(cube), where=path.name))
 
 
-def _read_ucr(path: Path, label: str | None) -> MaybeTable:
+def _read_ucr(path: Path, label: str | None) -> Series:
     rows = [
         [cell for cell in re.split(r"[\s,]+", line.strip()) if cell]
         for line in _lines(path)
@@ -73,7 +84,7 @@ def _read_ucr(path: Path, label: str | None) -> MaybeTable:
     return _from_rows(path, rows, label_column=0 if label in (None, "first") else -1)
 
 
-def _read_csv(path: Path, label: str | None) -> MaybeTable:
+def _read_csv(path: Path, label: str | None) -> Series:
     rows = [row for row in csv.reader(_lines(path)) if any(cell.strip() for cell in row)]
     if not rows:
         raise TacitError(f"{path.name} is empty; give one series a row.")
@@ -90,7 +101,7 @@ def _read_csv(path: Path, label: str | None) -> MaybeTable:
     return _from_rows(path, body, label_column=column)
 
 
-def _read_npz(path: Path, label: str | None) -> MaybeTable:
+def _read_npz(path: Path, label: str | None) -> Series:
     arrays = open_npz(path)
     if "X" not in arrays:
         raise TacitError(
@@ -98,9 +109,15 @@ def _read_npz(path: Path, label: str | None) -> MaybeTable:
             "X_test and y_test."
         )
     cube = as_cube(arrays["X"], where=path.name)
-    if "y" not in arrays:
-        return cube, None
-    return cube, as_labels(arrays["y"], n_series=len(cube), where=path.name)
+    labels = arrays.get("y")
+    if labels is not None:
+        labels = as_labels(labels, n_series=len(cube), where=path.name)
+    return Series(
+        X=cube,
+        y=labels,
+        subject=subjects_of(arrays, "subject", n_series=len(cube), where=path.name),
+        **recorded(arrays, n_channels=cube.shape[1], where=path.name),
+    )
 
 
 def open_npz(path: Path) -> dict[str, Any]:
@@ -117,7 +134,34 @@ def open_npz(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _read_parquet(path: Path, label: str | None) -> MaybeTable:
+def subjects_of(arrays: dict[str, Any], key: str, *, n_series: int, where: str) -> Any:
+    """One person per series, or None if the file names nobody."""
+    subject = arrays.get(key)
+    if subject is not None and subject.shape != (n_series,):
+        raise TacitError(
+            f"{where} {key} has shape {subject.shape} for {n_series} series; give one entry per "
+            "series."
+        )
+    return subject
+
+
+def recorded(arrays: dict[str, Any], *, n_channels: int, where: str) -> dict[str, Any]:
+    """How the series were recorded, as far as an .npz says so: `rate` and `channel_names`."""
+    found: dict[str, Any] = {}
+    if "rate" in arrays and arrays["rate"].size == 1:
+        found["rate"] = float(arrays["rate"].reshape(()))
+    if "channels" in arrays:
+        names = tuple(str(name) for name in arrays["channels"].reshape(-1))
+        if len(names) != n_channels:
+            raise TacitError(
+                f"{where} names {len(names)} channels and its series have {n_channels}; "
+                "give one name per channel."
+            )
+        found["channel_names"] = names
+    return found
+
+
+def _read_parquet(path: Path, label: str | None) -> Series:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -147,7 +191,7 @@ def _lines(path: Path) -> list[str]:
         ) from error
 
 
-def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -> MaybeTable:
+def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -> Series:
     """Rows are counted as series everywhere: from 1, a header left out."""
     values: list[list[float]] = []
     labels: list[str] = []
@@ -170,8 +214,8 @@ def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -
         values.append([_number(path, line, step, cell) for step, cell in enumerate(cells, 1)])
     cube = as_cube(np.array(values), where=path.name)
     if label_column is None:
-        return cube, None
-    return cube, as_labels(labels, n_series=len(cube), where=path.name)
+        return Series(X=cube)
+    return Series(X=cube, y=as_labels(labels, n_series=len(cube), where=path.name))
 
 
 def _number(path: Path, line: int, step: int, cell: str) -> float:
@@ -243,7 +287,7 @@ def _label_column(
     return texts[0] if len(texts) == 1 else None
 
 
-READERS: dict[str, Callable[[Path, str | None], MaybeTable]] = {
+READERS: dict[str, Callable[[Path, str | None], Series]] = {
     ".ts": _read_ts,
     ".tsv": _read_ucr,
     ".txt": _read_ucr,
