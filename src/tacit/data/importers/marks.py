@@ -1,0 +1,133 @@
+"""Annotations, made into stretches with one label each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.importers.options import ImportOptions
+from tacit.data.importers.recording import Stretch
+from tacit.errors import TacitError
+
+NO_DURATION = "annotation without a duration"
+OTHER_CLASS = "label not among --classes"
+_TOUCHING = 1e-3  # seconds; scoring programs round
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An annotation as it stands in a file; an event has duration 0."""
+
+    onset: float
+    duration: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Stretches and moments with labels, and how many annotations were left out, by reason."""
+
+    stretches: tuple[Stretch, ...]
+    points: tuple[tuple[float, str], ...]
+    dropped: Counter[str]
+
+
+def label_marks(
+    marks: Iterable[Mark], options: ImportOptions, *, seconds: float, where: str
+) -> Labelled:
+    """Choose, rename and check the annotations of a recording that lasts `seconds`."""
+    dropped: Counter[str] = Counter()
+    chosen = sorted(_renamed(marks, options, dropped), key=lambda mark: mark.onset)
+    events = [mark for mark in chosen if mark.duration <= 0]
+    if options.points is None and len(events) < len(chosen):
+        # Beside scored stretches, events are remarks ("lights off"), not labels.
+        dropped[NO_DURATION] += len(events)
+        chosen, events = [mark for mark in chosen if mark.duration > 0], []
+    _check_inside(chosen, seconds, where)
+    if not events:
+        return Labelled(stretches_of(chosen, seconds, where), (), dropped)
+    if options.points is None:
+        raise TacitError(
+            f"{where} has {len(events)} annotations and none has a duration, so they do not say "
+            "which samples they label; pass --points onset (a window begins there), centre (a "
+            "window lies around it) or until-next (the label holds until the next one)."
+        )
+    if options.points == "until-next":
+        ends = [mark.onset for mark in chosen[1:]] + [seconds]
+        held = [Mark(m.onset, end - m.onset, m.text) for m, end in zip(chosen, ends, strict=True)]
+        kept = [mark for mark in held if mark.duration > 0]
+        return Labelled(stretches_of(kept, seconds, where), (), dropped)
+    return Labelled((), tuple((mark.onset, mark.text) for mark in chosen), dropped)
+
+
+def _renamed(
+    marks: Iterable[Mark], options: ImportOptions, dropped: Counter[str]
+) -> Iterable[Mark]:
+    for mark in marks:
+        text = mark.text.strip()
+        if options.classes and text not in options.classes:
+            dropped[OTHER_CLASS] += 1
+        elif text:
+            yield Mark(mark.onset, mark.duration, options.classes.get(text, text))
+
+
+def _check_inside(marks: Iterable[Mark], seconds: float, where: str) -> None:
+    for mark in marks:
+        if (
+            mark.onset < -_TOUCHING
+            or mark.onset > seconds
+            or (mark.onset == seconds and mark.duration)
+        ):
+            raise TacitError(
+                f"{where} lasts {seconds:g} s and its annotation {mark.text!r} begins at "
+                f"{mark.onset:g} s, outside of it; check that the annotations belong to this "
+                "recording, or choose the labels to use with --classes."
+            )
+
+
+def stretches_of(marks: Sequence[Mark], seconds: float, where: str) -> tuple[Stretch, ...]:
+    """Cut to the recording, put touching ones of one label together, refuse two labels at once."""
+    merged: list[Stretch] = []
+    for mark in sorted(marks, key=lambda mark: mark.onset):
+        new = Stretch(max(mark.onset, 0.0), min(mark.onset + mark.duration, seconds), mark.text)
+        last = merged[-1] if merged else None
+        if last is None or new.start > last.stop + _TOUCHING:
+            merged.append(new)
+        elif new.label == last.label:
+            merged[-1] = Stretch(last.start, max(last.stop, new.stop), last.label)
+        elif new.start < last.stop - _TOUCHING:
+            raise TacitError(
+                f"{where} has the annotations {last.label!r} and {new.label!r} at {new.start:g} s "
+                "at once, so a window would have two labels; choose the labels to use with "
+                "--classes."
+            )
+        else:
+            merged.append(new)
+    return tuple(merged)
+
+
+def runs_of(labels: NDArray[np.str_], *, rate: float | None) -> tuple[Stretch, ...]:
+    """A label per sample, as stretches; empty labels label nothing."""
+    if not len(labels):
+        return ()
+    edges = np.flatnonzero(labels[1:] != labels[:-1]) + 1
+    starts, stops = [0, *edges.tolist()], [*edges.tolist(), len(labels)]
+    clock = rate or 1.0
+    return tuple(
+        Stretch(start / clock, stop / clock, str(labels[start]))
+        for start, stop in zip(starts, stops, strict=True)
+        if labels[start]
+    )
+
+
+def shifted(stretches: Iterable[Stretch], start: float, stop: float) -> tuple[Stretch, ...]:
+    """What lies between two moments, counted from the first."""
+    return tuple(
+        Stretch(max(s.start, start) - start, min(s.stop, stop) - start, s.label)
+        for s in stretches
+        if s.stop > start and s.start < stop
+    )

@@ -1,0 +1,58 @@
+"""Which reader a source needs: by its ending, its content, or --format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tacit.data.importers.options import ImportOptions
+from tacit.data.importers.recording import Material
+from tacit.errors import TacitError
+
+FORMATS = {"edf": (".edf", ".bdf", ".rec")}
+
+
+@contextmanager
+def opened_source(source: Path, options: ImportOptions) -> Iterator[tuple[Material, ImportOptions]]:
+    """The recordings of a source, and the options with what its layout settles."""
+    files = _files(source)
+    name = options.format or _guessed(files, source)
+    if name not in FORMATS:
+        raise TacitError(f"unknown --format {name!r}; use one of {', '.join(sorted(FORMATS))}.")
+    chosen = files if source.is_file() else [f for f in files if f.suffix.lower() in FORMATS[name]]
+    if not chosen:
+        raise TacitError(
+            f"{source.name} has no files that end in {', '.join(FORMATS[name])}; name another "
+            "--format."
+        )
+    yield _read(name, chosen, source, options), options
+
+
+def _files(source: Path) -> list[Path]:
+    if source.is_file():
+        return [source]
+    return sorted(file for file in source.rglob("*") if file.is_file())
+
+
+def _guessed(files: Sequence[Path], source: Path) -> str:
+    endings = {ending: name for name, known in FORMATS.items() for ending in known}
+    found = Counter(
+        endings[file.suffix.lower()] for file in files if file.suffix.lower() in endings
+    )
+    if len(found) == 1:
+        return next(iter(found))
+    if not found:
+        raise TacitError(
+            f"{source.name} holds no format that can be imported; known endings are "
+            f"{', '.join(sorted(endings))}."
+        )
+    told = ", ".join(f"{name} ({count})" for name, count in sorted(found.items()))
+    raise TacitError(f"{source.name} holds files of several formats: {told}; choose with --format.")
+
+
+def _read(name: str, files: list[Path], root: Path, options: ImportOptions) -> Material:
+    from tacit.data.importers.edf import read_edf
+
+    return read_edf(files, root, options)
