@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import zipfile
 from collections.abc import Callable
@@ -14,11 +13,6 @@ import numpy as np
 from tacit.data.dataset import Cube, Labels, Series
 from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
-
-LABEL_NAMES = ("label", "class", "target", "y")
-_FEWEST_COLUMNS = 3  # fewer may be values that happen to count
-# What pandas calls the row numbers that it writes unless told not to.
-_ROW_NUMBERS = re.compile(r"|unnamed: \d+|__index_level_\d+__", re.IGNORECASE)
 
 
 def read_table(path: Path, *, label: str | None = None) -> tuple[Cube, Labels]:
@@ -84,23 +78,6 @@ def _read_ucr(path: Path, label: str | None) -> Series:
     return _from_rows(path, rows, label_column=0 if label in (None, "first") else -1)
 
 
-def _read_csv(path: Path, label: str | None) -> Series:
-    rows = [row for row in csv.reader(_lines(path)) if any(cell.strip() for cell in row)]
-    if not rows:
-        raise TacitError(f"{path.name} is empty; give one series a row.")
-    if _is_numbering(rows[0]):
-        raise TacitError(
-            f"{path.name} begins with a row of column numbers, which would be read as a series; "
-            "write the table without its header."
-        )
-    header = rows[0] if _is_header(rows, label) else None
-    body = rows[1:] if header else rows
-    if not body:
-        raise TacitError(f"{path.name} has a header and no series; give one series a row.")
-    column = _label_column(path, header, body[0], label)
-    return _from_rows(path, body, label_column=column)
-
-
 def _read_npz(path: Path, label: str | None) -> Series:
     arrays = open_npz(path)
     if "X" not in arrays:
@@ -161,24 +138,10 @@ def recorded(arrays: dict[str, Any], *, n_channels: int, where: str) -> dict[str
     return found
 
 
-def _read_parquet(path: Path, label: str | None) -> Series:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise TacitError(
-            "reading .parquet needs pyarrow; install it with: pip install 'tacit-ts[parquet]'."
-        ) from error
-    try:
-        table = pq.read_table(path)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise TacitError(f"{path.name} is not a readable .parquet file; write it again.") from error
-    header = list(table.column_names)
-    body = [[str(cell) for cell in row.values()] for row in table.to_pylist()]
-    if not body:
-        raise TacitError(f"{path.name} has no rows; give one series a row.")
-    column = _label_column(path, header, body[0], label)
-    return _from_rows(path, body, label_column=column)
+def _read_table(path: Path, label: str | None) -> Series:
+    from tacit.data.importers.tables.read import load_table
+
+    return load_table(path, label=label)
 
 
 def _lines(path: Path) -> list[str]:
@@ -229,69 +192,11 @@ def _number(path: Path, line: int, step: int, cell: str) -> float:
         ) from None
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_header(rows: list[list[str]], label: str | None) -> bool:
-    """Two texts or more in the first row; a lone one may be the label of a series.
-
-    It names a column if it is a name for labels, or stands beside column numbers, and is not among
-    the labels below it.
-    """
-    texts = [place for place, cell in enumerate(rows[0]) if not _is_number(cell)]
-    if len(texts) != 1:
-        return len(texts) >= 2
-    place = texts[0]
-    name, others = rows[0][place].strip(), rows[0][:place] + rows[0][place + 1 :]
-    named = name.lower() in LABEL_NAMES or name == label or _is_numbering(others)
-    below = {row[place].strip() for row in rows[1:] if len(row) > place}
-    return not others or (named and name not in below)
-
-
-def _is_numbering(cells: list[str]) -> bool:
-    """0, 1, 2, ... or 1, 2, 3, ...: what pandas calls columns that have no names."""
-    first = next(iter(cells), "").strip()
-    if len(cells) < _FEWEST_COLUMNS or first not in ("0", "1"):
-        return False
-    return [cell.strip() for cell in cells] == [str(int(first) + k) for k in range(len(cells))]
-
-
-def _label_column(
-    path: Path, header: list[str] | None, row: list[str], label: str | None
-) -> int | None:
-    """Where the label stands; None if nothing tells one from the values."""
-    names = [name.strip() for name in header] if header else []
-    for number, name in enumerate(names, start=1):
-        if _ROW_NUMBERS.fullmatch(name):
-            raise TacitError(
-                f"{path.name} column {number} is named {name!r}, which looks like row numbers and "
-                "would be read as a value; write the table without its index."
-            )
-    if label is not None:
-        if label in names:
-            return names.index(label)
-        if label in ("first", "last"):
-            return 0 if label == "first" else len(row) - 1
-        raise TacitError(
-            f"{path.name} has no column {label!r}; name one of its columns, first or last."
-        )
-    for position, name in enumerate(names):
-        if name.lower() in LABEL_NAMES:
-            return position
-    texts = [position for position in (0, len(row) - 1) if not _is_number(row[position])]
-    return texts[0] if len(texts) == 1 else None
-
-
 READERS: dict[str, Callable[[Path, str | None], Series]] = {
     ".ts": _read_ts,
     ".tsv": _read_ucr,
     ".txt": _read_ucr,
-    ".csv": _read_csv,
+    ".csv": _read_table,
     ".npz": _read_npz,
-    ".parquet": _read_parquet,
+    ".parquet": _read_table,
 }

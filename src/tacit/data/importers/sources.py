@@ -11,7 +11,11 @@ from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.recording import Material
 from tacit.errors import TacitError
 
-FORMATS = {"edf": (".edf", ".bdf", ".rec")}
+FORMATS = {
+    "edf": (".edf", ".bdf", ".rec"),
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet",),
+}
 
 
 @contextmanager
@@ -53,6 +57,10 @@ def _guessed(files: Sequence[Path], source: Path) -> str:
 
 
 def _read(name: str, files: list[Path], root: Path, options: ImportOptions) -> Material:
+    if name in ("csv", "parquet"):
+        from tacit.data.importers.tables.read import read_tables
+
+        return read_tables(files, root, options)
     from tacit.data.importers.edf import read_edf
 
     return read_edf(files, root, options)
