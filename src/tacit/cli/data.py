@@ -120,6 +120,9 @@ def import_command(
     array: Annotated[
         str | None, typer.Option(help="The array of a .mat, .h5 or .npz file with the samples.")
     ] = None,
+    axes: Annotated[
+        str | None, typer.Option(help="Axes of that array, for example series,channels,time.")
+    ] = None,
     classes: Annotated[
         str | None,
         typer.Option(help="Labels to keep, with new names if wanted: 'stage W=wake,stage 1=N1'."),
@@ -178,6 +181,7 @@ def import_command(
         form=form,
         ignore=parse_names(ignore),
         array=array,
+        axes=parse_names(axes),
         classes=parse_classes(classes),
         cut=cut,
         window_label=window_label,

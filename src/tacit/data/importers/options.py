@@ -87,6 +87,7 @@ class ImportOptions:
     form: Literal["wide", "long"] | None = None
     ignore: tuple[str, ...] = ()
     array: str | None = None
+    axes: tuple[str, ...] = ()
     classes: dict[str, str] = field(default_factory=dict)
     cut: Literal["labels", "grid"] = "labels"
     window_label: Literal["majority", "pure"] = "majority"

@@ -15,6 +15,10 @@ FORMATS = {
     "edf": (".edf", ".bdf", ".rec"),
     "csv": (".csv", ".tsv"),
     "parquet": (".parquet",),
+    "wfdb": (".hea",),
+    "matlab": (".mat",),
+    "hdf5": (".h5", ".hdf5", ".hdf"),
+    "npz": (".npz",),
 }
 
 
@@ -61,6 +65,34 @@ def _read(name: str, files: list[Path], root: Path, options: ImportOptions) -> M
         from tacit.data.importers.tables.read import read_tables
 
         return read_tables(files, root, options)
-    from tacit.data.importers.edf import read_edf
+    if name == "edf":
+        from tacit.data.importers.edf import read_edf
 
-    return read_edf(files, root, options)
+        return read_edf(files, root, options)
+    if name == "wfdb":
+        from tacit.data.importers.waveforms import read_waveforms, whole_records
+
+        return read_waveforms(whole_records(files), root, options)
+    return _read_arrays(name, files, root, options)
+
+
+def _read_arrays(name: str, files: list[Path], root: Path, options: ImportOptions) -> Material:
+    from tacit.data.importers.arrays import entry_of, read_arrays
+
+    if name == "matlab":
+        from tacit.data.importers.matlab import open_matlab
+
+        return read_arrays(files, root, options, format="MATLAB", open_file=open_matlab)
+    if name == "hdf5":
+        from tacit.data.importers.hdf5 import open_hdf5
+
+        return read_arrays(files, root, options, format="HDF5", open_file=open_hdf5)
+    from tacit.data.formats import open_npz
+
+    return read_arrays(
+        files,
+        root,
+        options,
+        format="NumPy",
+        open_file=lambda path: {key: entry_of(array) for key, array in open_npz(path).items()},
+    )
