@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.importers.marks import OTHER_CLASS, runs_of
+from tacit.data.importers.marks import OTHER_CLASS, wanted_runs
 from tacit.data.importers.naming import is_file_rule, name_from
 from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.recording import (
@@ -331,26 +331,23 @@ class _File:
         if labels is not None and len(labels) == 1:
             label = str(labels[0])
         stretches: tuple[Stretch, ...] = ()
+        excluded: tuple[Stretch, ...] = ()
         if label is not None:
             stretches = (Stretch(0.0, n_samples / (rate or 1.0), label),)
         elif labels is not None:
-            stretches = runs_of(self._kept(labels), rate=rate)
+            stretches, excluded = wanted_runs(labels, self.options, rate=rate)
         return Recording(
             where=self.where,
             signals=self._chosen_signals(signals),
             subject=subject,
             stretches=stretches,
+            excluded=excluded,
             part=part,
         )
 
     def _chosen_signals(self, signals: list[Signal]) -> tuple[Signal, ...]:
         options = self.options
         return choose_channels(signals, options.channels, rate=options.rate, where=self.where)
-
-    def _kept(self, labels: NDArray[np.str_]) -> NDArray[np.str_]:
-        if not self.options.classes:
-            return labels
-        return np.array([self.options.classes.get(text, "") for text in labels.tolist()])
 
     def _cells(
         self,

@@ -88,6 +88,7 @@ def _recordings(
             signals=tuple(_piece(signal, start, stop) for signal in signals),
             subject=_subject(path, root, subject_rule),
             stretches=shifted(labelled.stretches, offset, offset + stop - start),
+            excluded=shifted(labelled.excluded, offset, offset + stop - start),
             points=tuple(
                 (moment - offset, label)
                 for moment, label in labelled.points
@@ -114,11 +115,11 @@ def _subject(path: Path, root: Path, rule: str) -> str | None:
 def _labels(opened: OpenedEdf, root: Path, options: ImportOptions) -> Labelled:
     path = opened.path
     if options.unlabelled:
-        return Labelled((), (), Counter())
+        return Labelled()
     if is_file_rule(options.label):
         assert options.label is not None
         text = name_from(options.label, path, root, option="--label")
-        return Labelled((Stretch(0.0, opened.seconds, text),), (), Counter())
+        return Labelled((Stretch(0.0, opened.seconds, text),))
     if not opened.marks:
         raise TacitError(
             f"{path.name} has no annotations, so nothing says its labels; pass --label folder, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Stretches and moments with labels, and how many annotations were left out, by reason."""
+    """Stretches and moments with labels, and what was left out: stretches, and counts of events."""
 
-    stretches: tuple[Stretch, ...]
-    points: tuple[tuple[float, str], ...]
-    dropped: Counter[str]
+    stretches: tuple[Stretch, ...] = ()
+    points: tuple[tuple[float, str], ...] = ()
+    excluded: tuple[Stretch, ...] = ()
+    dropped: Counter[str] = field(default_factory=Counter)
 
 
 def label_marks(
@@ -41,7 +42,9 @@ def label_marks(
 ) -> Labelled:
     """Choose, rename and check the annotations of a recording that lasts `seconds`."""
     dropped: Counter[str] = Counter()
-    chosen = sorted(_renamed(marks, options, dropped), key=lambda mark: mark.onset)
+    marks = sorted(marks, key=lambda mark: mark.onset)
+    chosen = list(_renamed(marks, options))
+    excluded = _unwanted(marks, options, seconds, dropped)
     events = [mark for mark in chosen if mark.duration <= 0]
     if options.points is None and len(events) < len(chosen):
         # Beside scored stretches, events are remarks ("lights off"), not labels.
@@ -49,7 +52,7 @@ def label_marks(
         chosen, events = [mark for mark in chosen if mark.duration > 0], []
     _check_inside(chosen, seconds, where)
     if not events:
-        return Labelled(stretches_of(chosen, seconds, where), (), dropped)
+        return Labelled(stretches_of(chosen, seconds, where), (), excluded, dropped)
     if options.points is None:
         raise TacitError(
             f"{where} has {len(events)} annotations and none has a duration, so they do not say "
@@ -60,19 +63,31 @@ def label_marks(
         ends = [mark.onset for mark in chosen[1:]] + [seconds]
         held = [Mark(m.onset, end - m.onset, m.text) for m, end in zip(chosen, ends, strict=True)]
         kept = [mark for mark in held if mark.duration > 0]
-        return Labelled(stretches_of(kept, seconds, where), (), dropped)
-    return Labelled((), tuple((mark.onset, mark.text) for mark in chosen), dropped)
+        return Labelled(stretches_of(kept, seconds, where), (), excluded, dropped)
+    return Labelled((), tuple((mark.onset, mark.text) for mark in chosen), excluded, dropped)
 
 
-def _renamed(
-    marks: Iterable[Mark], options: ImportOptions, dropped: Counter[str]
-) -> Iterable[Mark]:
+def _renamed(marks: Iterable[Mark], options: ImportOptions) -> Iterable[Mark]:
     for mark in marks:
         text = mark.text.strip()
-        if options.classes and text not in options.classes:
-            dropped[OTHER_CLASS] += 1
-        elif text:
+        if text and (not options.classes or text in options.classes):
             yield Mark(mark.onset, mark.duration, options.classes.get(text, text))
+
+
+def _unwanted(
+    marks: Iterable[Mark], options: ImportOptions, seconds: float, dropped: Counter[str]
+) -> tuple[Stretch, ...]:
+    """Stretches whose label is not asked for; events are counted."""
+    found = []
+    for mark in marks:
+        if not options.classes or mark.text.strip() in options.classes:
+            continue
+        start, stop = max(mark.onset, 0.0), min(mark.onset + mark.duration, seconds)
+        if stop > start:
+            found.append(Stretch(start, stop, OTHER_CLASS))
+        elif mark.duration <= 0:
+            dropped[OTHER_CLASS] += 1
+    return tuple(found)
 
 
 def _check_inside(marks: Iterable[Mark], seconds: float, where: str) -> None:
@@ -122,6 +137,22 @@ def runs_of(labels: NDArray[np.str_], *, rate: float | None) -> tuple[Stretch, .
         for start, stop in zip(starts, stops, strict=True)
         if labels[start]
     )
+
+
+def wanted_runs(
+    labels: NDArray[np.str_], options: ImportOptions, *, rate: float | None
+) -> tuple[tuple[Stretch, ...], tuple[Stretch, ...]]:
+    """A label per sample as stretches: those asked for, renamed, and the others."""
+    runs = runs_of(labels, rate=rate)
+    if not options.classes:
+        return runs, ()
+    wanted = [
+        Stretch(run.start, run.stop, options.classes[run.label])
+        for run in runs
+        if run.label in options.classes
+    ]
+    others = [run for run in runs if run.label not in options.classes]
+    return tuple(wanted), tuple(Stretch(run.start, run.stop, OTHER_CLASS) for run in others)
 
 
 def shifted(stretches: Iterable[Stretch], start: float, stop: float) -> tuple[Stretch, ...]:

@@ -50,14 +50,16 @@ class Stretch:
 class Recording:
     """Channels over the same time, of one person, with the stretches that have a label.
 
-    `points` are moments at which one window each is to be cut; `dropped` counts what the reader
-    had to leave out, by reason.
+    `excluded` are stretches left out on purpose, with the reason as their label; `points` are
+    moments at which one window each is to be cut; `dropped` counts what else the reader had to
+    leave out, by reason.
     """
 
     where: str
     signals: tuple[Signal, ...]
     subject: str | None = None
     stretches: tuple[Stretch, ...] = ()
+    excluded: tuple[Stretch, ...] = ()
     points: tuple[tuple[float, str], ...] = ()
     part: str = ""
     dropped: Counter[str] = field(default_factory=Counter)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tacit.data.importers.archives import recipes
+from tacit.data.importers.archives.unpack import is_archive, unpack
 from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.recording import Material
 from tacit.errors import TacitError
@@ -25,17 +28,33 @@ FORMATS = {
 @contextmanager
 def opened_source(source: Path, options: ImportOptions) -> Iterator[tuple[Material, ImportOptions]]:
     """The recordings of a source, and the options with what its layout settles."""
-    files = _files(source)
-    name = options.format or _guessed(files, source)
+    with ExitStack() as stack:
+        root = source
+        if source.is_file() and is_archive(source):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tacit-import-"))
+            root = unpack(source, Path(folder))
+        yield _opened(source, root, options)
+
+
+def _opened(source: Path, root: Path, options: ImportOptions) -> tuple[Material, ImportOptions]:
+    files = _files(root)
+    known = recipes()
+    name = options.format
+    if name is None:
+        found = [recipe.name for recipe in known.values() if recipe.recognises(files)]
+        name = found[0] if len(found) == 1 else _guessed(files, source)
+    if name in known:
+        return known[name].read(files, options)
     if name not in FORMATS:
-        raise TacitError(f"unknown --format {name!r}; use one of {', '.join(sorted(FORMATS))}.")
-    chosen = files if source.is_file() else [f for f in files if f.suffix.lower() in FORMATS[name]]
+        words = ", ".join([*sorted(FORMATS), *known])
+        raise TacitError(f"unknown --format {name!r}; use one of {words}.")
+    chosen = files if root.is_file() else [f for f in files if f.suffix.lower() in FORMATS[name]]
     if not chosen:
         raise TacitError(
             f"{source.name} has no files that end in {', '.join(FORMATS[name])}; name another "
             "--format."
         )
-    yield _read(name, chosen, source, options), options
+    return _read(name, chosen, root, options), options
 
 
 def _files(source: Path) -> list[Path]:

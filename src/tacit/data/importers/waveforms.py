@@ -83,7 +83,12 @@ def _labels(record: _Record, root: Path, options: ImportOptions) -> dict[str, An
         text = name_from(options.label, path, root, option="--label")
         return {"stretches": (Stretch(0.0, record.seconds, text),)}
     found = _marked(record, options)
-    return {"stretches": found.stretches, "points": found.points, "dropped": found.dropped}
+    return {
+        "stretches": found.stretches,
+        "points": found.points,
+        "excluded": found.excluded,
+        "dropped": found.dropped,
+    }
 
 
 def _marked(record: _Record, options: ImportOptions) -> Labelled:

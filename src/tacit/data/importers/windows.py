@@ -126,7 +126,11 @@ def _along_stretches(
         found = np.arange(first, last - length + 1, stride)
         starts.append(found)
         labels.append(np.full(len(found), stretch.label))
-    dropped[NO_LABEL] += int((n_samples - covered) // length)
+    for stretch in recording.excluded:
+        size = (min(stretch.stop, n_samples / clock) - stretch.start) * clock
+        dropped[stretch.label] += int((size + _NEARLY) // length)
+        covered += max(0.0, size)
+    dropped[NO_LABEL] += int((n_samples - covered + _NEARLY) // length)
     if not starts:
         return _Plan(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_))
     return _Plan(np.concatenate(starts), np.concatenate(labels))

@@ -74,17 +74,20 @@ def numbers_as_texts(numbers: Floats) -> NDArray[np.str_]:
     return texts
 
 
-def read_csv(path: Path, *, label: str | None = None) -> Table:
-    """The columns of a text file with commas, semicolons or tabs between cells."""
+def read_csv(path: Path, *, label: str | None = None, any_names: bool = False) -> Table:
+    """The columns of a text file with commas, semicolons or tabs between cells.
+
+    Columns without a name, and two of one name, are refused unless `any_names`.
+    """
     try:
-        return _read_csv(path, label)
+        return _read_csv(path, label, any_names)
     except csv.Error as error:
         raise TacitError(
             f"{path.name} is not a readable table ({error}); save it again."
         ) from error
 
 
-def _read_csv(path: Path, label: str | None) -> Table:
+def _read_csv(path: Path, label: str | None, any_names: bool) -> Table:
     lines = _lines(path)
     delimiter = _delimiter(lines[:20])
     rows = _rows(lines, delimiter)
@@ -100,7 +103,8 @@ def _read_csv(path: Path, label: str | None) -> Table:
     if not first:
         raise TacitError(f"{path.name} has a header and no series; give one series a row.")
     names = [""] * len(first[0]) if header is None else [name.strip() for name in header]
-    _check_names(path, names)
+    if not any_names:
+        _check_names(path, names)
     width = len(first[0]) if header is None else len(header)
     building = [_Building(place, name, delimiter == ";") for place, name in enumerate(names)]
     n_labels = int(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.dataset import Series
-from tacit.data.importers.marks import OTHER_CLASS, runs_of
+from tacit.data.importers.marks import OTHER_CLASS, wanted_runs
 from tacit.data.importers.naming import is_file_rule, name_from
 from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.recording import Batch, Material, Recording, signal_of
@@ -145,17 +145,26 @@ def _with_names(batch: Batch, label: str | None, subject: str | None) -> Batch:
     return replace(batch, subject=np.full(len(batch.X), subject)) if subject else batch
 
 
-def _labels(column: Column, options: ImportOptions, dropped: Counter[str]) -> NDArray[np.str_]:
-    """Labels in one spelling, renamed; "" for those that are missing or not wanted."""
+def _labels(column: Column) -> NDArray[np.str_]:
+    """Labels in one spelling; "" for those that are missing."""
     texts, place = np.unique(column.as_texts(), return_inverse=True)
-    place = place.reshape(-1)
-    spelled = [label_text(text) for text in texts.tolist()]
-    if options.classes:
-        known = {label_text(text): name for text, name in options.classes.items()}
-        unwanted = np.array([bool(text) and text not in known for text in spelled])
-        dropped[OTHER_CLASS] += int(np.count_nonzero(unwanted[place]))
-        spelled = [known.get(text, "") for text in spelled]
-    return np.array(spelled, dtype=np.str_)[place]
+    spelled = np.array([label_text(text) for text in texts.tolist()], dtype=np.str_)
+    return np.asarray(spelled[place.reshape(-1)])
+
+
+def _wanted(batch: Batch, options: ImportOptions) -> Batch:
+    """The series whose labels are asked for, renamed."""
+    if batch.y is None or not options.classes:
+        return batch
+    unwanted = ~np.isin(batch.y, list(options.classes)) & (batch.y != "")
+    batch.dropped[OTHER_CLASS] += int(np.count_nonzero(unwanted))
+    y = np.array([options.classes.get(text, "") for text in batch.y.tolist()], dtype=np.str_)
+    return replace(
+        batch,
+        X=batch.X[~unwanted],
+        y=y[~unwanted],
+        subject=None if batch.subject is None else batch.subject[~unwanted],
+    )
 
 
 def _wide(table: Table, roles: Roles, options: ImportOptions) -> Batch:
@@ -172,21 +181,15 @@ def _wide(table: Table, roles: Roles, options: ImportOptions) -> Batch:
                 X[:, number] = column.lists
             else:
                 X[:, number, step] = column.numbers
-    dropped: Counter[str] = Counter()
-    labels = None if roles.label is None else _labels(roles.label, options, dropped)
-    if dropped[OTHER_CLASS] and labels is not None:
-        X, rows = X[labels != ""], labels != ""
-    else:
-        rows = np.ones(table.n_rows, dtype=np.bool_)
-    return Batch(
+    batch = Batch(
         where=table.where,
         X=X,
         channel_names=tuple(name for name, _ in roles.channels),
-        y=None if labels is None else labels[rows],
-        subject=None if roles.subject is None else _subjects(table, roles.subject)[rows],
+        y=None if roles.label is None else _labels(roles.label),
+        subject=None if roles.subject is None else _subjects(table, roles.subject),
         rate=options.source_rate,
-        dropped=dropped,
     )
+    return _wanted(batch, options)
 
 
 def _length(columns: Sequence[Column]) -> int:
@@ -297,14 +300,14 @@ def _whole_groups(table: Table, roles: Roles, options: ImportOptions) -> Batch:
     values = [_numbers(column)[order].reshape(shape) for _, (column,) in roles.channels]
     labels = None
     if roles.label is not None:
-        each = _labels(roles.label, options, dropped)[order].reshape(shape)
+        each = _labels(roles.label)[order].reshape(shape)
         if (each != each[:, :1]).any():
             raise TacitError(f"{table.where} has series whose label changes within them; {advice}.")
         labels = each[:, 0]
     subject = None
     if roles.subject is not None:
         subject = _subjects(table, roles.subject)[order].reshape(shape)[:, 0]
-    return Batch(
+    batch = Batch(
         where=table.where,
         X=np.stack(values, axis=1),
         channel_names=tuple(name for name, _ in roles.channels),
@@ -313,6 +316,7 @@ def _whole_groups(table: Table, roles: Roles, options: ImportOptions) -> Batch:
         rate=pace.rate,
         dropped=dropped,
     )
+    return _wanted(batch, options)
 
 
 def _numbers(column: Column) -> Floats:
@@ -332,12 +336,13 @@ def _recordings(
             "ms, us or ns, or --source-rate HZ."
         )
     rate = pace.rate
-    labels = None if roles.label is None else _labels(roles.label, options, dropped)
+    labels = None if roles.label is None else _labels(roles.label)
     subjects = None if roles.subject is None else _subjects(table, roles.subject)
     for rows in groups:
         for piece in _without_long_gaps(rows, clock, pace):
             source, place = _on_grid(piece, clock, pace)
             marked = np.full(len(source), names[0] or "") if labels is None else labels[source]
+            stretches, excluded = wanted_runs(marked, options, rate=rate)
             yield Recording(
                 where=table.where,
                 signals=tuple(
@@ -345,7 +350,8 @@ def _recordings(
                     for name, (column,) in roles.channels
                 ),
                 subject=names[1] if subjects is None else str(subjects[piece[0]]),
-                stretches=runs_of(marked, rate=rate),
+                stretches=stretches,
+                excluded=excluded,
                 dropped=dropped,
             )
             dropped = Counter()
