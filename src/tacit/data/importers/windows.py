@@ -115,25 +115,36 @@ def _along_stretches(
     n_samples, length, stride = sizes
     starts: list[Integers] = []
     labels: list[NDArray[np.str_]] = []
-    covered = 0.0
     for stretch in recording.stretches:
         first = int(np.ceil(stretch.start * clock - _NEARLY))
         last = min(n_samples, int(np.floor(stretch.stop * clock + _NEARLY)))
-        covered += max(0, last - first)
         if last - first < length:
             dropped[SHORT] += 1
             continue
         found = np.arange(first, last - length + 1, stride)
         starts.append(found)
         labels.append(np.full(len(found), stretch.label))
-    for stretch in recording.excluded:
-        size = (min(stretch.stop, n_samples / clock) - stretch.start) * clock
-        dropped[stretch.label] += int((size + _NEARLY) // length)
-        covered += max(0.0, size)
-    dropped[NO_LABEL] += int((n_samples - covered + _NEARLY) // length)
+    _count_unused(recording, dropped, n_samples / clock, length / clock)
     if not starts:
         return _Plan(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_))
     return _Plan(np.concatenate(starts), np.concatenate(labels))
+
+
+def _count_unused(
+    recording: Recording, dropped: Counter[str], seconds: float, window: float
+) -> None:
+    """Whole windows in stretches left out, by their reason, and between all stretches."""
+    reached = 0.0
+    for stretch in sorted((*recording.stretches, *recording.excluded)):
+        dropped[NO_LABEL] += _fits(stretch.start - reached, window)
+        reached = max(reached, stretch.stop)
+    dropped[NO_LABEL] += _fits(seconds - reached, window)
+    for stretch in recording.excluded:
+        dropped[stretch.label] += _fits(min(stretch.stop, seconds) - stretch.start, window)
+
+
+def _fits(seconds: float, window: float) -> int:
+    return max(0, int(seconds / window + _NEARLY))
 
 
 def _on_grid(

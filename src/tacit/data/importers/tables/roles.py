@@ -18,7 +18,8 @@ _PERSONS = re.compile(
     r"(subject|subj|user|participant|person|patient|volunteer|pid)(_?(id|no|nr|code|name|number))?"
 )
 _DEVICES = re.compile(
-    r"(device|machine|sensor|asset|unit|bearing|engine|vehicle|node)(_?(id|no|nr|code|name|serial))?"
+    r"(device|machine|sensor|asset|unit|bearing|engine|vehicle|node|meter|house|household|customer"
+    r"|site)(_?(id|no|nr|code|name|serial))?"
 )
 _SERIES = re.compile(
     r"(series|window|segment|recording|record|session|trial|epoch|case|sequence|seq|run|clip|file"
@@ -34,6 +35,7 @@ _IDENTIFIERS = re.compile(
     r"|hash|guid)"
 )
 _NUMBERED = re.compile(r"(.*?)[\s_.\-\[(]*(\d+)[\])]?")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")  # columns named by the time of day
 _LONG_ROW = 20  # numbered columns: fewer may be sensors, more are time steps
 _SHORT_ROW = 13
 _FEWEST_ROWS = 5  # fewer may count by chance
@@ -342,7 +344,7 @@ def _is_long(
         return False
     groups = _numbered(values) if table.named else None
     width = len(next(iter(groups.values()))) if groups else len(values)
-    if groups and width >= _LONG_ROW:
+    if (groups and width >= _LONG_ROW) or all(_CLOCK.fullmatch(c.name) for c in values):
         return False
     if series and _n_keys(series) < table.n_rows:
         return True
