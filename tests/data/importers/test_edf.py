@@ -112,6 +112,26 @@ def test_events_get_a_window_each(
         np.testing.assert_allclose(file["X"][0, 0], values[0][first : first + 200], atol=2e-4)
 
 
+def test_annotations_with_durations_may_be_taken_as_events(capsys: Capture) -> None:
+    marks = [(10.0, 4.0, "N"), (20.0, 4.0, "V"), (30.0, 4.0, "N")]
+    values = write_edf(Path("x.edf"), seconds=60, marks=marks)
+    made = run(capsys, "x.edf", "--window", "2s", "--points", "centre").json
+    assert made["class_counts"] == {"N": 2, "V": 1}
+    with np.load("out.npz") as file:
+        np.testing.assert_allclose(file["X"][0, 0], values[0][1100:1300], atol=2e-4)
+
+
+def test_one_person_is_imported_and_the_way_on_is_told(capsys: Capture) -> None:
+    write_edf(Path("x.edf"), seconds=240, marks=NIGHT, patient="P07")
+    made = run(capsys, "x.edf", "--window", "10s").json
+    assert "--subject none" in made["understood"]["note"]
+    assert_refused(tacit(capsys, "data", "show", "out.npz"), "one subject, 'P07'")
+    Path("out.npz").unlink()
+    assert run(capsys, "x.edf", "--window", "10s", "--subject", "none").json["subjects"] == 0
+    shown = tacit(capsys, "data", "show", "out.npz", "--json").json
+    assert (shown["n_train"] + shown["n_test"], shown["subjects"]) == (24, None)
+
+
 def test_a_label_may_hold_until_the_next(capsys: Capture) -> None:
     write_edf(Path("x.edf"), seconds=60, marks=[(0.0, None, "(N"), (30.0, None, "(AFIB")])
     made = run(capsys, "x.edf", "--window", "10s", "--points", "until-next").json

@@ -129,6 +129,42 @@ def test_identifiers_and_moments_beside_a_series_are_left_out(name: str) -> None
     same_series(write("t.csv", header, rows), X, LABELS)
 
 
+def test_columns_named_by_words_are_not_taken_for_time_steps(capsys: Capture) -> None:
+    rows = [[20.5, 0.4 + 0.01 * k, 1013.0, LABELS[k % 30]] for k in range(40)]
+    path = write("t.csv", ["temperature", "humidity", "pressure", "label"], rows)
+    with pytest.raises(TacitError, match="40 series of length 3 or time steps of 3 channels"):
+        load_dataset(path)
+    made = run(capsys, path, "--form", "wide").json
+    assert (made["series"], made["channels"], made["length"]) == (40, 1, 3)
+    X = cube(30, channels=1, length=20)
+    header = [*(f"{1000.5 + 2 * t}" for t in range(20)), "label"]
+    same_series(write("u.csv", header, [[*X[k, 0], LABELS[k]] for k in range(30)]), X, LABELS)
+
+
+def test_labels_that_say_there_is_none_drop_their_series(capsys: Capture) -> None:
+    rows = [[*wave(10, seed=k), ("a", "b", "", "?", "nan", "None")[k % 6]] for k in range(24)]
+    made = run(capsys, write("t.csv", [*(f"x{t}" for t in range(10)), "label"], rows)).json
+    assert (made["class_counts"], made["dropped"]) == ({"a": 4, "b": 4}, {"no label": 16})
+
+
+def test_classes_are_chosen_and_renamed_in_either_form(capsys: Capture) -> None:
+    words = ["--classes", "walk=move,run=move"]
+    rows = [[*wave(10, seed=k), ("walk", "run", "sit")[k % 3]] for k in range(24)]
+    path = write("t.csv", [*(f"x{t}" for t in range(10)), "label"], rows)
+    assert_refused(run(capsys, path, *words), "one class 'move'")
+    made = run(capsys, path, "--classes", "walk=move,sit=rest").json
+    assert made["class_counts"] == {"move": 8, "rest": 8}
+    assert made["dropped"] == {"label not among --classes": 8}
+    Path("out.npz").unlink()
+    made = run(capsys, long_table(), "--window", "100", "--classes", "walk,run=hurry").json
+    assert made["class_counts"] == {"hurry": 15, "walk": 15}
+    Path("out.npz").unlink()
+    rows = [[t, np.sin(t), ("a", "b", "c")[t // 200]] for t in range(600)]
+    path = write("u.csv", ["time", "v", "label"], rows)
+    made = run(capsys, path, "--window", "50", "--classes", "a,c").json
+    assert made["dropped"] == {"label not among --classes": 4}
+
+
 def test_missing_values_are_told_as_they_stand_there() -> None:
     for cell, shown in (("", r"\(nothing\)"), ("NaN", "NaN"), ("NA", "NA"), ("?", r"\?")):
         rows = [["a", 1, 2, 3], ["b", 4, cell, 6], ["a", 1, 2, 2], ["b", 4, 4, 4]]

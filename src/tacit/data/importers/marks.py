@@ -45,17 +45,17 @@ def label_marks(
     marks = sorted(marks, key=lambda mark: mark.onset)
     chosen = list(_renamed(marks, options))
     excluded = _unwanted(marks, options, seconds, dropped)
-    events = [mark for mark in chosen if mark.duration <= 0]
-    if options.points is None and len(events) < len(chosen):
+    scored = [mark for mark in chosen if mark.duration > 0]
+    if options.points is None and scored:
         # Beside scored stretches, events are remarks ("lights off"), not labels.
-        dropped[NO_DURATION] += len(events)
-        chosen, events = [mark for mark in chosen if mark.duration > 0], []
+        dropped[NO_DURATION] += len(chosen) - len(scored)
+        chosen = scored
     _check_inside(chosen, seconds, where)
-    if not events:
+    if options.points is None and len(scored) == len(chosen):
         return Labelled(stretches_of(chosen, seconds, where), (), excluded, dropped)
     if options.points is None:
         raise TacitError(
-            f"{where} has {len(events)} annotations and none has a duration, so they do not say "
+            f"{where} has {len(chosen)} annotations and none has a duration, so they do not say "
             "which samples they label; pass --points onset (a window begins there), centre (a "
             "window lies around it) or until-next (the label holds until the next one)."
         )
@@ -64,7 +64,9 @@ def label_marks(
         held = [Mark(m.onset, end - m.onset, m.text) for m, end in zip(chosen, ends, strict=True)]
         kept = [mark for mark in held if mark.duration > 0]
         return Labelled(stretches_of(kept, seconds, where), (), excluded, dropped)
-    return Labelled((), tuple((mark.onset, mark.text) for mark in chosen), excluded, dropped)
+    half = 0.5 if options.points == "centre" else 0.0
+    points = tuple((mark.onset + half * mark.duration, mark.text) for mark in chosen)
+    return Labelled((), points, excluded, dropped)
 
 
 def _renamed(marks: Iterable[Mark], options: ImportOptions) -> Iterable[Mark]:

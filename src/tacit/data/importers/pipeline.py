@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from tacit.data.importers.options import ImportOptions, same_rate
 from tacit.data.importers.output import SeriesFile
 from tacit.data.importers.recording import Batch, Material, Recording
 from tacit.data.importers.sources import opened_source
-from tacit.data.importers.windows import cut_batch, cut_recording
-from tacit.data.validate import label_text
+from tacit.data.importers.windows import NO_LABEL, cut_batch, cut_recording
+from tacit.data.validate import NO_LABELS, label_text
 from tacit.errors import TacitError
 from tacit.system.progress import Progress, silent
 
@@ -74,7 +74,8 @@ def _import(material: Material, out: Path, options: ImportOptions, progress: Pro
         for done, item in enumerate(material.items):
             progress(min(done, material.n_items), material.n_items, item.where)
             alike.check(item, options)
-            for piece in _pieces(item, options, dropped):
+            for found in _pieces(item, options, dropped):
+                piece = found if options.unlabelled else _labelled(found, dropped)
                 file.add(
                     piece.X,
                     y=None if options.unlabelled else piece.y,
@@ -96,7 +97,15 @@ def _import(material: Material, out: Path, options: ImportOptions, progress: Pro
             class_counts=classes,
             subject_counts=dict(sorted(file.subjects().items())),
             dropped=counts,
-            notes=material.notes,
+            notes=(*material.notes, *_advice(file)),
+        )
+
+
+def _advice(file: SeriesFile) -> Iterator[tuple[str, str]]:
+    if len(file.subjects()) == 1:
+        yield (
+            "note",
+            "one subject: to train, add others, or import with --subject none to split at random",
         )
 
 
@@ -116,6 +125,21 @@ def _pieces(
             subject=subject,
             part=item.part,
         )
+
+
+def _labelled(batch: Batch, dropped: Counter[str]) -> Batch:
+    """Without the windows whose label says that there is none, such as ? or nan."""
+    assert batch.y is not None
+    empty = np.array([label.lower() in NO_LABELS for label in batch.y.tolist()], dtype=np.bool_)
+    if not empty.any():
+        return batch
+    dropped[NO_LABEL] += int(np.count_nonzero(empty))
+    return replace(
+        batch,
+        X=batch.X[~empty],
+        y=batch.y[~empty],
+        subject=None if batch.subject is None else batch.subject[~empty],
+    )
 
 
 class _Alike:

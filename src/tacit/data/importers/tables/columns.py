@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from tacit.errors import TacitError
 LABEL_NAMES = ("label", "labels", "class", "target", "y", "activity", "stage")
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "?"})
 _FEWEST_COLUMNS = 3  # fewer may be values that happen to count
+# Excel marks its text files with a byte order mark, which is no part of the first cell.
+_ENCODING = "utf-8-sig"
 _CHUNK = 20_000  # rows to hold as text at a time
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 # What pandas calls the row numbers that it writes unless told not to.
 _ROW_NUMBERS = re.compile(r"|unnamed: \d+|__index_level_\d+__", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
     """One column: numbers (NaN where missing) or texts ("" where missing), never both.
 
@@ -81,6 +84,10 @@ def read_csv(path: Path, *, label: str | None = None, any_names: bool = False) -
     """
     try:
         return _read_csv(path, label, any_names)
+    except UnicodeDecodeError as error:
+        raise TacitError(
+            f"{path.name} is not text in UTF-8 ({error.reason}); save it as text."
+        ) from error
     except csv.Error as error:
         raise TacitError(
             f"{path.name} is not a readable table ({error}); save it again."
@@ -88,9 +95,9 @@ def read_csv(path: Path, *, label: str | None = None, any_names: bool = False) -
 
 
 def _read_csv(path: Path, label: str | None, any_names: bool) -> Table:
-    lines = _lines(path)
-    delimiter = _delimiter(lines[:20])
-    rows = _rows(lines, delimiter)
+    with path.open(encoding=_ENCODING, newline="") as file:
+        delimiter = _delimiter(list(islice(file, 20)))
+    rows = _rows(path, delimiter)
     first = list(islice(rows, _CHUNK))
     if not first:
         raise TacitError(f"{path.name} is empty; give one series a row.")
@@ -129,26 +136,13 @@ def _chunks(first: list[list[str]], rows: Iterator[list[str]]) -> Iterator[list[
         chunk = list(islice(rows, _CHUNK))
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        # Excel marks its text files with a byte order mark, which is no part of the first cell.
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise TacitError(
-            f"{path.name} is not text in UTF-8 ({error.reason}); save it as text."
-        ) from error
-
-
-def _rows(lines: list[str], delimiter: str) -> Iterator[list[str]]:
-    def content() -> Iterator[str]:
-        begun = False
-        for line in lines:
-            # Loggers put remarks before the table.
-            begun = begun or not line.startswith("#")
-            if begun:
-                yield line
-
-    return (row for row in csv.reader(content(), delimiter=delimiter) if "".join(row).strip())
+def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
+    """The rows that have content, after any remarks that loggers put before the table."""
+    with path.open(encoding=_ENCODING, newline="") as file:
+        content = dropwhile(lambda line: line.startswith("#"), file)
+        for row in csv.reader(content, delimiter=delimiter):
+            if "".join(row).strip():
+                yield row
 
 
 def _delimiter(lines: Sequence[str]) -> str:
@@ -207,10 +201,10 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
                 f"{path.name} column {number} is named {name!r}, which looks like row numbers and "
                 "would be read as a value; write the table without its index."
             )
-    twice = {name for name in names if names.count(name) > 1} if len(names) < 5000 else set()
-    if twice:
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
         raise TacitError(
-            f"{path.name} has two columns named {min(twice)!r}; give every column its own name."
+            f"{path.name} has {count} columns named {name!r}; give every column its own name."
         )
 
 

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,6 +39,7 @@ _NUMBERED = re.compile(r"(.*?)[\s_.\-\[(]*(\d+)[\])]?")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")  # columns named by the time of day
 _LONG_ROW = 20  # numbered columns: fewer may be sensors, more are time steps
 _SHORT_ROW = 13
+_FEW_ROWS = 20
 _FEWEST_ROWS = 5  # fewer may count by chance
 
 
@@ -350,14 +352,27 @@ def _is_long(
         return True
     if time is not None:
         return True
-    few = width < _SHORT_ROW or (table.named and groups is None)
-    if few and table.n_rows > (50 if groups or not table.named else 20) * len(values):
+    _refuse_strangers(table, values)
+    if table.named and groups is None:
+        unclear = table.n_rows > _FEW_ROWS and not _grow(values)
+    else:
+        unclear = width < _SHORT_ROW and table.n_rows > 50 * len(values)
+    if unclear:
         raise TacitError(
             f"{table.where} has {table.n_rows} rows of {len(values)} values, which may be "
             f"{table.n_rows} series of length {width} or time steps of {len(values)} channels; "
             "import it with tacit data import and --form wide or --form long."
         )
     return False
+
+
+def _grow(values: Sequence[Column]) -> bool:
+    """Whether the names are numbers that grow, such as wavelengths or seconds."""
+    try:
+        numbers = [float(column.name) for column in values]
+    except ValueError:
+        return False
+    return len(numbers) > 1 and all(a < b for a, b in pairwise(numbers))
 
 
 def _n_keys(columns: Sequence[Column]) -> int:
