@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,17 @@ def test_hdf5_with_groups_texts_and_attributes(capsys: Capture) -> None:
     np.testing.assert_allclose(written()["X"][1], X[0, [2, 0], 25:])
 
 
+def test_codes_get_the_names_that_the_file_lists(capsys: Capture) -> None:
+    names = np.array(["rest", "task"])
+    np.savez("a.npz", classes=names, X=X, y=Y - 1, subject=WHO)
+    made = run(capsys, "a.npz").json
+    assert made["class_counts"] == {"rest": 12, "task": 12}
+    told = made["understood"]
+    assert told["samples"] == "array 'X' (24 x 3 x 50)"
+    assert (told["labels"], told["subjects"]) == ("array 'y'", "array 'subject'")
+    assert told["axes"] == "series, channels, time"
+
+
 def test_numpy_files_with_parts_keep_them(capsys: Capture) -> None:
     parts = {"X_train": X[:16], "y_train": Y[:16], "X_test": X[16:], "y_test": Y[16:]}
     np.savez("a.npz", **parts, subject_train=WHO[:16], subject_test=WHO[16:])
@@ -188,3 +200,52 @@ def test_damaged_files_are_refused(capsys: Capture, ending: str) -> None:
         path.write_bytes(bad)
         assert_refused(run(capsys, path), path.name)
     assert not Path("out.npz").exists()
+
+
+def test_a_matlab_file_with_wrong_sizes_does_not_end_the_process(capsys: Capture) -> None:
+    """SciPy alone crashes on these: a structure that claims 2,471 elements and has one."""
+    path = Path(write_mat("a.mat", EEG={"data": X, "srate": 128.0}, y=Y))
+    content = bytearray(path.read_bytes())
+    place = content.index(b"\x01\x00\x00\x00\x01\x00\x00\x00", 128)
+    content[place : place + 4] = (2471).to_bytes(4, "little")
+    path.write_bytes(content)
+    assert_refused(run(capsys, path), "a.mat is not a readable MATLAB file")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_whole_matlab_files_of_all_kinds_pass_the_check(compressed: bool) -> None:
+    from scipy.io import savemat
+    from scipy.sparse import eye
+
+    from tacit.data.importers.matlab_check import check_matlab
+
+    cells = np.empty((2, 2), dtype=object)
+    cells[:] = [["text", 1.0], [np.arange(5), {"deep": [1, 2]}]]
+    kinds = {
+        "c": cells, "s": {"a": "é", "b": {"c": np.arange(6).reshape(2, 3)}}, "z": 1 + 2j,
+        "e": np.empty((0, 3)), "sparse": eye(4).tocsc(), "flag": True, "t": ["ab", "cde"],
+        "i": np.int8(3), "f": np.float32(2.5), "none": "",
+    }  # fmt: skip
+    savemat("kinds.mat", kinds, do_compression=compressed)
+    check_matlab(Path("kinds.mat"))
+    content = Path("kinds.mat").read_bytes()
+    for cut in range(1, len(content), 97):
+        Path("cut.mat").write_bytes(content[:-cut])
+        assert not _passes(Path("cut.mat")) or _is_whole(Path("cut.mat"), fewer_than=len(kinds))
+
+
+def _passes(path: Path) -> bool:
+    from tacit.data.importers.matlab_check import check_matlab
+
+    try:
+        check_matlab(path)
+    except (ValueError, zlib.error):
+        return False
+    return True
+
+
+def _is_whole(path: Path, *, fewer_than: int) -> bool:
+    """What ends between two variables is a whole file with fewer of them."""
+    from scipy.io import loadmat
+
+    return sum(not name.startswith("__") for name in loadmat(path)) < fewer_than

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from tacit.errors import TacitError
 _SAMPLES = re.compile(
     r"x|data|signals?|values|samples|series|eeg|ecg|emg|acc|accel|vibration|windows", re.IGNORECASE
 )
-_LABELS = re.compile(r"y|labels?|class(es)?|targets?|activity|activities|stages?", re.IGNORECASE)
+_LABELS = re.compile(r"y|labels?|class|targets?|activity|activities|stages?", re.IGNORECASE)
 _PERSONS = re.compile(
     r"(subjects?|users?|persons?|patients?|participants?|groups?)(_?ids?)?", re.IGNORECASE
 )
@@ -38,6 +39,7 @@ _RATES = re.compile(
 )
 _NAMES = re.compile(r"channels?|channel_?names?|ch_?names?|sig_?names?|leads?", re.IGNORECASE)
 _AXES = ("series", "channels", "time")
+_TOPICS = {"--label": "labels", "--subject": "subjects"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def read_arrays(
     open_file: Callable[[Path], Entries],
 ) -> Material:
     """Series or recordings out of files with named arrays."""
+    notes: dict[str, str] = {}
 
     def items() -> Iterator[Recording | Batch]:
         for path in files:
@@ -77,13 +80,16 @@ def read_arrays(
             if is_file_rule(options.subject):
                 assert options.subject is not None
                 subject = name_from(options.subject, path, root, option="--subject")
-            yield from _File(path.name, open_file(path), options, label, subject).items()
+            yield from _File(path.name, open_file(path), options, label, subject, notes).items()
 
-    notes = (
-        ("labels", options.label or "array named like one"),
-        ("subjects", options.subject or "array named like one, if any"),
+    made = items()
+    first = list(islice(made, 1))
+    return Material(
+        format=format,
+        items=chain(first, made),
+        n_items=len(files),
+        notes=tuple(notes.items()),
     )
-    return Material(format=format, items=items(), n_items=len(files), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ class _File:
     options: ImportOptions
     label: str | None
     subject: str | None
+    notes: dict[str, str]
 
     def items(self) -> Iterator[Recording | Batch]:
         lower = {name.lower(): name for name in self.entries}
@@ -104,6 +111,7 @@ class _File:
 
     def _items(self, name: str, part: str) -> Iterator[Recording | Batch]:
         entry = self.entries[name]
+        self.notes.setdefault("samples", f"array {name!r} {_shape(entry)}")
         labels = self._labels(part)
         subjects = self._subjects(part)
         if entry.cells:
@@ -112,6 +120,7 @@ class _File:
         values = entry.load()
         axes = self._axes(values.shape, labels)
         if "series" in axes:
+            self.notes.setdefault("axes", ", ".join(axes))
             yield self._batch(_ordered(values, axes), labels, subjects, part)
         else:
             yield self._recording(_ordered(values, axes)[0], labels, subjects, part)
@@ -154,11 +163,13 @@ class _File:
                 raise TacitError(
                     f"{self.where} has no array {said!r} for {option}; it holds {self._told()}."
                 )
+            self.notes.setdefault(_TOPICS[option], f"array {said!r}")
             return self.entries[said]
         ending = f"_{part}" if part else ""
         for name, entry in self.entries.items():
             last = name.rsplit(".", 1)[-1]
             if last.lower().endswith(ending) and kind.fullmatch(last[: len(last) - len(ending)]):
+                self.notes.setdefault(_TOPICS[option], f"array {name!r}")
                 return entry
         return None
 
@@ -173,8 +184,16 @@ class _File:
                 "pass --label with its name, folder, file, a regular expression with one group, or "
                 "none."
             )
-        texts = _column(entry, "labels", self.where)
-        return np.array([label_text(text) for text in texts.tolist()], dtype=np.str_)
+        codes = _column(entry, "labels", self.where)
+        return np.array([label_text(text) for text in self._decoded(codes)], dtype=np.str_)
+
+    def _decoded(self, codes: NDArray[Any]) -> list[Any]:
+        """Whole numbers are names of classes where the file has a list of these."""
+        names = self.entries.get("classes")
+        whole = codes.dtype.kind in "iu" and names is not None and not names.is_number
+        if not whole or names is None or not 0 <= codes.min() <= codes.max() < names.shape[0]:
+            return list(codes.tolist())
+        return list(names.load().reshape(-1)[codes].tolist())
 
     def _subjects(self, part: str) -> NDArray[np.str_] | None:
         if self.options.subject == "none" or self.subject is not None:

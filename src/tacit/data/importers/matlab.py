@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from tacit.data.importers.arrays import Entry, entry_of
+from tacit.data.importers.matlab_check import check_matlab
 from tacit.errors import TacitError
 
 ENDINGS = (".mat",)
 _ANY_ERROR = (
     OSError, ValueError, TypeError, KeyError, IndexError, EOFError, AttributeError, OverflowError,
-    struct.error, zlib.error, MemoryError,
+    struct.error, zlib.error, MemoryError, NameError,
 )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def load_variables(path: Path) -> dict[str, Any]:
     from scipy.io.matlab import MatReadError
 
     try:
+        check_matlab(path)
         content = loadmat(path, simplify_cells=True)
     except (MatReadError, NotImplementedError, *_ANY_ERROR) as error:
         raise TacitError(

@@ -139,7 +139,7 @@ class _Record:
             return self._at_own_rates(frames)
         first = self._call(self._wfdb.rdrecord, self._name, sampto=1)
         self._read(0, 0, int(header.sig_len), last_only=True)
-        names = unique_names(list(first.sig_name))
+        names = _names(first.sig_name)
         return tuple(self._signal(k, name, first.units[k]) for k, name in enumerate(names))
 
     def _signal(self, channel: int, name: str, unit: str) -> Signal:
@@ -164,7 +164,7 @@ class _Record:
     def _at_own_rates(self, frames: Sequence[int]) -> tuple[Signal, ...]:
         record = self._call(self._wfdb.rdrecord, self._name, smooth_frames=False)
         rate = float(self._header.fs)
-        names = unique_names(list(record.sig_name))
+        names = _names(record.sig_name)
         return tuple(
             signal_of(values, name=name, rate=rate * count, unit=unit or "")
             for values, name, count, unit in zip(
@@ -212,3 +212,7 @@ class _Record:
                 f"{self.path.name} cannot be read with its signal and annotation files ({error}); "
                 "check that they are there and whole."
             ) from error
+
+
+def _names(found: Sequence[str | None]) -> list[str]:
+    return unique_names([name or f"channel {k}" for k, name in enumerate(found, start=1)])

@@ -290,9 +290,14 @@ def read_parquet(path: Path) -> Table:
             "reading .parquet needs pyarrow; install it with: pip install 'tacit-ts[import]'."
         ) from error
     try:
-        table = pq.read_table(path)
+        return _from_arrow(path, pq.read_table(path))
+    except TacitError:
+        raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TacitError(f"{path.name} is not a readable .parquet file; write it again.") from error
+
+
+def _from_arrow(path: Path, table: Any) -> Table:
     names = [str(name).strip() for name in table.column_names]
     if not table.num_rows:
         raise TacitError(f"{path.name} has no rows; give one series a row.")

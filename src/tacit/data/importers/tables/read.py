@@ -67,7 +67,7 @@ def read_tables(files: Sequence[Path], root: Path, options: ImportOptions) -> Ma
             table = _read(path, inside.label)
             roles = find_roles(table, inside)
             if path == files[0]:
-                notes.extend(_notes(table, roles))
+                notes.extend(_notes(table, roles, label_rule, subject_rule))
             label = label_rule and name_from(label_rule, path, root, option="--label")
             subject = subject_rule and name_from(subject_rule, path, root, option="--subject")
             yield from _items(table, roles, inside, (label, subject))
@@ -103,13 +103,15 @@ def _read(path: Path, label: str | None) -> Table:
     return read_csv(path, label=None if label == "none" else label)
 
 
-def _notes(table: Table, roles: Roles) -> Iterator[tuple[str, str]]:
+def _notes(
+    table: Table, roles: Roles, label_rule: str | None, subject_rule: str | None
+) -> Iterator[tuple[str, str]]:
     def named(column: Column | None) -> str:
         return "none" if column is None else f"column {column.title}"
 
     yield "table", "one time step a row" if roles.long else "one series a row"
-    yield "labels", named(roles.label)
-    yield "subjects", named(roles.subject)
+    yield "labels", label_rule or named(roles.label)
+    yield "subjects", subject_rule or named(roles.subject)
     if roles.series:
         yield "series by", ", ".join(column.title for column in roles.series)
     if roles.time is not None:
