@@ -60,9 +60,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _publish(
-    path: Path, content: Content, *, mode: int, publish: Callable[[Path], object]
-) -> None:
+def _publish(path: Path, content: Content, *, mode: int, publish: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

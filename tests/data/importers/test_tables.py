@@ -141,6 +141,17 @@ def test_columns_named_by_words_are_not_taken_for_time_steps(capsys: Capture) ->
     same_series(write("u.csv", header, [[*X[k, 0], LABELS[k]] for k in range(30)]), X, LABELS)
 
 
+def test_texts_that_are_no_labels_are_not_taken_as_such(capsys: Capture) -> None:
+    header = [*(f"x{t}" for t in range(20)), "what"]
+    files = [[*wave(20, seed=k), f"rec_{k:04d}.wav"] for k in range(60)]
+    assert_refused(run(capsys, write("t.csv", header, files)), "identifier", "--ignore")
+    days = [[*wave(20, seed=k), f"2024-05-{k % 28 + 1:02d} 10:00"] for k in range(28)]
+    assert_refused(run(capsys, write("t.csv", header, days)), "which column is the label")
+    values = [[*wave(20, seed=k), 0.01 * k] for k in range(200)]
+    refused = run(capsys, write("t.csv", [*header[:-1], "target"], values))
+    assert_refused(refused, "200 different labels")
+
+
 def test_labels_that_say_there_is_none_drop_their_series(capsys: Capture) -> None:
     rows = [[*wave(10, seed=k), ("a", "b", "", "?", "nan", "None")[k % 6]] for k in range(24)]
     made = run(capsys, write("t.csv", [*(f"x{t}" for t in range(10)), "label"], rows)).json

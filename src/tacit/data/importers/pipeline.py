@@ -19,6 +19,8 @@ from tacit.data.validate import NO_LABELS, label_text
 from tacit.errors import TacitError
 from tacit.system.progress import Progress, silent
 
+_MANY_CLASSES = 50
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
@@ -190,5 +192,10 @@ def _checked_classes(
         raise TacitError(
             f"all {file.n_series} windows have the one class {next(iter(counts))!r}, and a "
             "classifier needs two; add recordings, or pass --label none to import without labels."
+        )
+    if len(counts) > max(_MANY_CLASSES, file.n_series / 2):
+        raise TacitError(
+            f"the {file.n_series} windows have {len(counts)} different labels, which are no "
+            "classes; name another --label, or group them with --classes."
         )
     return counts

@@ -202,7 +202,8 @@ def _time(table: Table, free: list[Column], series: Sequence[Column]) -> Column 
     found = []
     for column in free:
         named = bool(column.name) and bool(_TIMES.fullmatch(_plain(column.name)))
-        if column.is_time or (named and _passes_as_time(column)):
+        dated = column.is_time or (column.texts is not None and is_moments(column.texts))
+        if dated or (named and _passes_as_time(column)):
             found.append(column)
         elif named and _SURE_TIMES.fullmatch(_plain(column.name)):
             raise TacitError(
@@ -221,7 +222,7 @@ def _time(table: Table, free: list[Column], series: Sequence[Column]) -> Column 
 def _passes_as_time(column: Column) -> bool:
     """It grows, or grows again and again over at least four rows on average."""
     if column.numbers is None:
-        return column.texts is not None and is_moments(column.texts)
+        return False
     numbers = column.numbers
     if len(numbers) < 3 or np.isnan(numbers).any():
         return False
@@ -255,6 +256,12 @@ def _lone_text(table: Table, free: list[Column]) -> Column | None:
         raise TacitError(
             f"{table.where} has texts in the columns {names}, and nothing says which is the label; "
             "choose with --label, and say what the others are with --subject, --series or --ignore."
+        )
+    if texts and len(set(texts[0].as_texts().tolist())) > max(_FEW_ROWS, table.n_rows / 2):
+        raise TacitError(
+            f"{table.where} column {texts[0].title} has another text in nearly every row, which "
+            "looks like an identifier and not like a label; say what it is with --label, "
+            "--subject, --series or --ignore."
         )
     return texts[0] if texts else None
 
