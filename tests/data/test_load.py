@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tacit.data import load_dataset
 from tacit.data.load import EMBEDDED
@@ -111,6 +113,42 @@ def test_a_lone_file_is_split_in_the_same_way_each_time(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.X_test, second.X_test)
     assert len(first.y_test) == 6
     assert not set(first.X_train[:, 0, 0]) & set(first.X_test[:, 0, 0])
+
+
+def test_a_lone_file_with_subjects_is_split_by_subject(tmp_path: Path) -> None:
+    subject = np.repeat(["ann", "bob", "cem", "dee"], 5)
+    X = np.arange(120.0).reshape(20, 2, 3)
+    about = {"rate": np.array(50.0), "channels": np.array(["ax", "ay"])}
+    np.savez(tmp_path / "s.npz", X=X, y=np.arange(20) % 2, subject=subject, **about)
+    data = load_dataset(tmp_path / "s.npz")
+    assert data.subject_train is not None
+    assert data.subject_test is not None
+    assert not set(data.subject_train) & set(data.subject_test)
+    first_values = dict(zip(X[:, 0, 0], subject, strict=True))
+    for series, person in zip(data.X_test, data.subject_test, strict=True):
+        assert first_values[series[0, 0]] == person
+    assert (data.rate, data.channel_names) == (50.0, ("ax", "ay"))
+    shown = data.summary()
+    assert shown["subjects"] == {"train": 3, "test": 1, "in_both": 0}
+    assert "by subject" in shown["note"]
+    again = load_dataset(tmp_path / "s.npz")
+    np.testing.assert_array_equal(data.X_test, again.X_test)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"subject": np.arange(3)}, "one entry per series"),
+        ({"subject": np.full(20, 5)}, "one subject"),
+        ({"channels": np.array(["a", "b"])}, "one name per channel"),
+    ],
+)
+def test_wrong_subjects_and_channels_are_refused(
+    tmp_path: Path, wrong: dict[str, NDArray[Any]], words: str
+) -> None:
+    np.savez(tmp_path / "s.npz", X=np.zeros((20, 4)), y=np.arange(20) % 2, **wrong)
+    with pytest.raises(TacitError, match=words):
+        load_dataset(tmp_path / "s.npz")
 
 
 def test_the_data_root_comes_before_the_embedded_sets(

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from tacit.data import split_clients, split_parties
+from tacit.data import hold_out_subjects, split_clients, split_parties
 from tacit.errors import TacitError
 
 
@@ -27,7 +30,7 @@ def test_every_client_has_a_series_and_a_seed_repeats(how: str, n_clients: int) 
     y = np.arange(200) % 4
     subject = np.repeat(np.arange(10), 20)
 
-    def split() -> np.ndarray:
+    def split() -> NDArray[Any]:
         return split_clients(
             y,
             n_clients=n_clients,
@@ -86,3 +89,30 @@ def test_impossible_splits_are_refused() -> None:
         split_clients(y, n_clients=2, how="odd", rng=rng)  # type: ignore[arg-type]
     with pytest.raises(TacitError, match="n_parties"):
         split_parties(y, n_parties=0, rng=rng)
+
+
+def test_held_out_subjects_show_every_class_and_are_nowhere_else() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        subject = rng.integers(0, 10, size=200)
+        y = rng.integers(0, 3, size=200)
+        test = hold_out_subjects(y, subject, share=0.3, rng=np.random.default_rng(seed), where="it")
+        assert not set(subject[test]) & set(subject[~test])
+        assert len(set(subject[test])) == 3
+        assert set(y[test]) == set(y[~test]) == {0, 1, 2}
+
+
+def test_a_class_that_one_person_has_stays_in_training() -> None:
+    subject = np.repeat(np.arange(5), 4)
+    y = np.where(subject == 3, "rare", np.tile(["a", "b"], 10))
+    test = hold_out_subjects(y, subject, share=0.3, rng=np.random.default_rng(0), where="it")
+    assert 3 not in subject[test]
+    assert set(y[test]) == {"a", "b"}
+
+
+def test_subjects_that_cannot_be_held_out_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(TacitError, match="one subject, '7'"):
+        hold_out_subjects(np.arange(4) % 2, np.full(4, 7), share=0.3, rng=rng, where="it")
+    with pytest.raises(TacitError, match="too few of its 2 subjects"):
+        hold_out_subjects(np.arange(4) // 2, np.arange(4) // 2, share=0.3, rng=rng, where="it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -94,3 +95,17 @@ def test_content_and_folder_are_synced_around_the_rename(
     assert steps == ["content", "rename", "folder"]
     sync_folder(tmp_path)
     assert steps[-1] == "folder"
+
+
+def test_content_may_be_written_piece_by_piece_or_not_at_all(tmp_path: Path) -> None:
+    def fail(file: BinaryIO) -> None:
+        file.write(b"half")
+        raise RuntimeError("no more")
+
+    target = tmp_path / "large"
+    with pytest.raises(RuntimeError, match="no more"):
+        write_once(target, fail)
+    assert list(tmp_path.iterdir()) == []
+    write_once(target, lambda file: [file.write(b"piece ") for _ in range(3)])
+    assert target.read_bytes() == b"piece piece piece "
+    assert list(tmp_path.iterdir()) == [target]

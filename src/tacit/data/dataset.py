@@ -14,11 +14,23 @@ Labels = NDArray[np.str_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The content of one file: series (n, channels, length) and what is known about each."""
+
+    X: Cube = field(repr=False)
+    y: Labels | None = field(default=None, repr=False)
+    subject: NDArray[Any] | None = field(default=None, repr=False)
+    rate: float | None = None
+    channel_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """Training and test series, (n, channels, length) in float64, with their labels.
 
     `subject_train` and `subject_test` hold a person or device per series where the source has
-    one; `note` says where the data came from and how it was split.
+    one; `rate` is in samples per second and `channel_names` has a name per channel, where they
+    are known; `note` says where the data came from and how it was split.
     """
 
     name: str
@@ -29,6 +41,8 @@ class Dataset:
     classes: tuple[str, ...]
     subject_train: NDArray[Any] | None = field(default=None, repr=False)
     subject_test: NDArray[Any] | None = field(default=None, repr=False)
+    rate: float | None = None
+    channel_names: tuple[str, ...] = ()
     note: str = ""
 
     @property
@@ -54,6 +68,15 @@ class Dataset:
             "class_counts_train": {
                 label: int(np.count_nonzero(self.y_train == label)) for label in self.classes
             },
-            "subjects": self.subject_train is not None,
+            "channel_names": list(self.channel_names),
+            "rate": self.rate,
+            "subjects": self.subjects(),
             "note": self.note,
         }
+
+    def subjects(self) -> dict[str, int] | None:
+        """How many persons each part has and how many are in both; None if nobody is named."""
+        if self.subject_train is None or self.subject_test is None:
+            return None
+        train, test = set(self.subject_train.tolist()), set(self.subject_test.tolist())
+        return {"train": len(train), "test": len(test), "in_both": len(train & test)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import zipfile
 from collections.abc import Callable
@@ -12,23 +11,28 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Cube
-from tacit.data.dataset import Labels
+from tacit.data.dataset import Labels, Series
 from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
-from tacit.system.extras import needs
-
-Table = tuple[Cube, Labels]
-MaybeTable = tuple[Cube, Labels | None]
-LABEL_NAMES = ("label", "class", "target", "y")
-_FEWEST_COLUMNS = 3  # fewer may be values that happen to count
-# What pandas calls the row numbers that it writes unless told not to.
-_ROW_NUMBERS = re.compile(r"|unnamed: \d+|__index_level_\d+__", re.IGNORECASE)
 
 
-def read_table(path: Path, *, label: str | None = None) -> Table:
+def read_table(path: Path, *, label: str | None = None) -> tuple[Cube, Labels]:
     """Series and labels of one file, by its ending; `label` is a column name, first or last."""
-    X, labels = read_series(path, label=label)
-    if labels is None:
+    series = read_labelled(path, label=label)
+    assert series.y is not None
+    return series.X, series.y
+
+
+def read_series(path: Path, *, label: str | None = None) -> tuple[Cube, Labels | None]:
+    """Series of one file, and their labels if it has any."""
+    series = read_file(path, label=label)
+    return series.X, series.y
+
+
+def read_labelled(path: Path, *, label: str | None = None) -> Series:
+    """The content of a file that must have labels."""
+    series = read_file(path, label=label)
+    if series.y is None:
         raise TacitError(
             f"{path.name} holds X without y; add the labels as y, or name its arrays X_train, "
             "y_train, X_test and y_test."
@@ -36,11 +40,11 @@ def read_table(path: Path, *, label: str | None = None) -> Table:
             else f"{path.name} does not say which column is the label; pass --label with a column "
             "name, first or last, or name the column 'label'."
         )
-    return X, labels
+    return series
 
 
-def read_series(path: Path, *, label: str | None = None) -> MaybeTable:
-    """Series of one file, and their labels if it has any."""
+def read_file(path: Path, *, label: str | None = None) -> Series:
+    """The content of one file, by its ending."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise TacitError(
@@ -51,7 +55,7 @@ def read_series(path: Path, *, label: str | None = None) -> MaybeTable:
     return reader(path, label)
 
 
-def _read_ts(path: Path, label: str | None) -> MaybeTable:
+def _read_ts(path: Path, label: str | None) -> Series:
     # The library stops at odd places with odd errors; any of them means the file is malformed.
     from aeon.datasets import load_from_ts_file
 
@@ -63,10 +67,10 @@ def _read_ts(path: Path, label: str | None) -> MaybeTable:
             "docs/reference/data.md."
         ) from error
     cube = as_cube(X, where=path.name)
-    return cube, as_labels(y, n_series=len(cube), where=path.name)
+    return Series(X=cube, y=as_labels(y, n_series=len(cube), where=path.name))
 
 
-def _read_ucr(path: Path, label: str | None) -> MaybeTable:
+def _read_ucr(path: Path, label: str | None) -> Series:
     rows = [
         [cell for cell in re.split(r"[\s,]+", line.strip()) if cell]
         for line in _lines(path)
@@ -75,24 +79,7 @@ def _read_ucr(path: Path, label: str | None) -> MaybeTable:
     return _from_rows(path, rows, label_column=0 if label in (None, "first") else -1)
 
 
-def _read_csv(path: Path, label: str | None) -> MaybeTable:
-    rows = [row for row in csv.reader(_lines(path)) if any(cell.strip() for cell in row)]
-    if not rows:
-        raise TacitError(f"{path.name} is empty; give one series a row.")
-    if _is_numbering(rows[0]):
-        raise TacitError(
-            f"{path.name} begins with a row of column numbers, which would be read as a series; "
-            "write the table without its header."
-        )
-    header = rows[0] if _is_header(rows, label) else None
-    body = rows[1:] if header else rows
-    if not body:
-        raise TacitError(f"{path.name} has a header and no series; give one series a row.")
-    column = _label_column(path, header, body[0], label)
-    return _from_rows(path, body, label_column=column)
-
-
-def _read_npz(path: Path, label: str | None) -> MaybeTable:
+def _read_npz(path: Path, label: str | None) -> Series:
     arrays = open_npz(path)
     if "X" not in arrays:
         raise TacitError(
@@ -100,9 +87,15 @@ def _read_npz(path: Path, label: str | None) -> MaybeTable:
             "X_test and y_test."
         )
     cube = as_cube(arrays["X"], where=path.name)
-    if "y" not in arrays:
-        return cube, None
-    return cube, as_labels(arrays["y"], n_series=len(cube), where=path.name)
+    labels = arrays.get("y")
+    if labels is not None:
+        labels = as_labels(labels, n_series=len(cube), where=path.name)
+    return Series(
+        X=cube,
+        y=labels,
+        subject=subjects_of(arrays, "subject", n_series=len(cube), where=path.name),
+        **recorded(arrays, n_channels=cube.shape[1], where=path.name),
+    )
 
 
 def open_npz(path: Path) -> dict[str, Any]:
@@ -119,21 +112,37 @@ def open_npz(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _read_parquet(path: Path, label: str | None) -> MaybeTable:
-    needs("import", "pyarrow", what="reading .parquet")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def subjects_of(arrays: dict[str, Any], key: str, *, n_series: int, where: str) -> Any:
+    """One person per series, or None if the file names nobody."""
+    subject = arrays.get(key)
+    if subject is not None and subject.shape != (n_series,):
+        raise TacitError(
+            f"{where} {key} has shape {subject.shape} for {n_series} series; give one entry per "
+            "series."
+        )
+    return subject
 
-    try:
-        table = pq.read_table(path)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise TacitError(f"{path.name} is not a readable .parquet file; write it again.") from error
-    header = list(table.column_names)
-    body = [[str(cell) for cell in row.values()] for row in table.to_pylist()]
-    if not body:
-        raise TacitError(f"{path.name} has no rows; give one series a row.")
-    column = _label_column(path, header, body[0], label)
-    return _from_rows(path, body, label_column=column)
+
+def recorded(arrays: dict[str, Any], *, n_channels: int, where: str) -> dict[str, Any]:
+    """How the series were recorded, as far as an .npz says so: `rate` and `channel_names`."""
+    found: dict[str, Any] = {}
+    if "rate" in arrays and arrays["rate"].size == 1:
+        found["rate"] = float(arrays["rate"].reshape(()))
+    if "channels" in arrays:
+        names = tuple(str(name) for name in arrays["channels"].reshape(-1))
+        if len(names) != n_channels:
+            raise TacitError(
+                f"{where} names {len(names)} channels and its series have {n_channels}; "
+                "give one name per channel."
+            )
+        found["channel_names"] = names
+    return found
+
+
+def _read_table(path: Path, label: str | None) -> Series:
+    from tacit.data.importers.tables.read import load_table
+
+    return load_table(path, label=label)
 
 
 def _lines(path: Path) -> list[str]:
@@ -146,7 +155,7 @@ def _lines(path: Path) -> list[str]:
         ) from error
 
 
-def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -> MaybeTable:
+def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -> Series:
     """Rows are counted as series everywhere: from 1, a header left out."""
     values: list[list[float]] = []
     labels: list[str] = []
@@ -169,8 +178,8 @@ def _from_rows(path: Path, rows: list[list[str]], *, label_column: int | None) -
         values.append([_number(path, line, step, cell) for step, cell in enumerate(cells, 1)])
     cube = as_cube(np.array(values), where=path.name)
     if label_column is None:
-        return cube, None
-    return cube, as_labels(labels, n_series=len(cube), where=path.name)
+        return Series(X=cube)
+    return Series(X=cube, y=as_labels(labels, n_series=len(cube), where=path.name))
 
 
 def _number(path: Path, line: int, step: int, cell: str) -> float:
@@ -184,69 +193,11 @@ def _number(path: Path, line: int, step: int, cell: str) -> float:
         ) from None
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_header(rows: list[list[str]], label: str | None) -> bool:
-    """Two texts or more in the first row; a lone one may be the label of a series.
-
-    It names a column if it is a name for labels, or stands beside column numbers, and is not among
-    the labels below it.
-    """
-    texts = [place for place, cell in enumerate(rows[0]) if not _is_number(cell)]
-    if len(texts) != 1:
-        return len(texts) >= 2
-    place = texts[0]
-    name, others = rows[0][place].strip(), rows[0][:place] + rows[0][place + 1 :]
-    named = name.lower() in LABEL_NAMES or name == label or _is_numbering(others)
-    below = {row[place].strip() for row in rows[1:] if len(row) > place}
-    return not others or (named and name not in below)
-
-
-def _is_numbering(cells: list[str]) -> bool:
-    """0, 1, 2, ... or 1, 2, 3, ...: what pandas calls columns that have no names."""
-    first = next(iter(cells), "").strip()
-    if len(cells) < _FEWEST_COLUMNS or first not in ("0", "1"):
-        return False
-    return [cell.strip() for cell in cells] == [str(int(first) + k) for k in range(len(cells))]
-
-
-def _label_column(
-    path: Path, header: list[str] | None, row: list[str], label: str | None
-) -> int | None:
-    """Where the label stands; None if nothing tells one from the values."""
-    names = [name.strip() for name in header] if header else []
-    for number, name in enumerate(names, start=1):
-        if _ROW_NUMBERS.fullmatch(name):
-            raise TacitError(
-                f"{path.name} column {number} is named {name!r}, which looks like row numbers and "
-                "would be read as a value; write the table without its index."
-            )
-    if label is not None:
-        if label in names:
-            return names.index(label)
-        if label in ("first", "last"):
-            return 0 if label == "first" else len(row) - 1
-        raise TacitError(
-            f"{path.name} has no column {label!r}; name one of its columns, first or last."
-        )
-    for position, name in enumerate(names):
-        if name.lower() in LABEL_NAMES:
-            return position
-    texts = [position for position in (0, len(row) - 1) if not _is_number(row[position])]
-    return texts[0] if len(texts) == 1 else None
-
-
-READERS: dict[str, Callable[[Path, str | None], MaybeTable]] = {
+READERS: dict[str, Callable[[Path, str | None], Series]] = {
     ".ts": _read_ts,
     ".tsv": _read_ucr,
     ".txt": _read_ucr,
-    ".csv": _read_csv,
+    ".csv": _read_table,
     ".npz": _read_npz,
-    ".parquet": _read_parquet,
+    ".parquet": _read_table,
 }

@@ -10,10 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Cube
-from tacit.data.dataset import Dataset
-from tacit.data.formats import READERS, open_npz, read_series, read_table
+from tacit.data.dataset import Dataset, Labels, Series
+from tacit.data.formats import (
+    READERS,
+    open_npz,
+    read_file,
+    read_labelled,
+    recorded,
+    subjects_of,
+)
+from tacit.data.partition import hold_out_subjects
 from tacit.data.validate import as_cube, as_labels, check_classes
 from tacit.errors import TacitError
 
@@ -27,8 +36,8 @@ def load_dataset(name_or_path: str | os.PathLike[str], *, label: str | None = No
     """Load a data set; looks for a path, in TACIT_DATA, the embedded sets, then the archive.
 
     `label` names the label column of a .csv or .parquet file (a column name, first or last).
-    A file X_TRAIN.* is paired with its X_TEST.*; a lone file is split 70/30, stratified, always
-    in the same way.
+    A file X_TRAIN.* is paired with its X_TEST.*; a lone file is split 70/30, always in the same
+    way: by subject if it names subjects (nobody is on both sides), else stratified by class.
     """
     text = os.fspath(name_or_path)
     path = Path(text).expanduser()
@@ -59,7 +68,7 @@ def load_series(
     if path.is_file() and not _has_parts(path):
         if part is not None:
             raise TacitError(f"{path.name} has no {part} part; leave --part out to take it whole.")
-        return read_series(path, label=label)[0]
+        return read_file(path, label=label).X
     dataset = load_dataset(name_or_path, label=label)
     return dataset.X_train if part == "train" else dataset.X_test
 
@@ -141,55 +150,83 @@ def _twin(path: Path) -> tuple[Path, Path] | None:
 
 
 def _from_pair(train: Path, test: Path, label: str | None) -> Dataset:
-    X_train, y_train = read_table(train, label=label)
-    X_test, y_test = read_table(test, label=label)
-    if X_train.shape[1:] != X_test.shape[1:]:
+    first, second = read_labelled(train, label=label), read_labelled(test, label=label)
+    if first.X.shape[1:] != second.X.shape[1:]:
         raise TacitError(
-            f"{test.name} has series of (channels, length) {X_test.shape[1:]} but {train.name} "
-            f"of {X_train.shape[1:]}; make them alike."
+            f"{test.name} has series of (channels, length) {second.X.shape[1:]} but {train.name} "
+            f"of {first.X.shape[1:]}; make them alike."
         )
+    assert first.y is not None
+    assert second.y is not None
     return Dataset(
         name=re.sub(r"_train$", "", train.stem, flags=re.IGNORECASE),
-        X_train=X_train,
-        y_train=y_train,
-        X_test=X_test,
-        y_test=y_test,
-        classes=check_classes(y_train, y_test, where=train.name),
+        X_train=first.X,
+        y_train=first.y,
+        X_test=second.X,
+        y_test=second.y,
+        classes=check_classes(first.y, second.y, where=train.name),
+        subject_train=first.subject,
+        subject_test=second.subject,
+        rate=first.rate,
+        channel_names=first.channel_names,
         note=f"{train.name} and {test.name}",
     )
 
 
 def _from_lone_file(path: Path, label: str | None) -> Dataset:
+    series = read_labelled(path, label=label)
+    assert series.y is not None
+    check_classes(series.y, series.y[:0], where=path.name)
+    test, how = _test_rows(series, series.y, where=path.name)
+    y_train, y_test = series.y[~test], series.y[test]
+    return Dataset(
+        name=path.stem,
+        X_train=series.X[~test],
+        y_train=y_train,
+        X_test=series.X[test],
+        y_test=y_test,
+        classes=check_classes(y_train, y_test, where=path.name),
+        subject_train=None if series.subject is None else series.subject[~test],
+        subject_test=None if series.subject is None else series.subject[test],
+        rate=series.rate,
+        channel_names=series.channel_names,
+        note=f"{path.name}, {how}",
+    )
+
+
+def _test_rows(series: Series, y: Labels, *, where: str) -> tuple[NDArray[np.bool_], str]:
+    """The part of a lone file to test on, and how it was chosen."""
+    if series.subject is None:
+        how = f"split 70/30 at random, stratified, seed {_SPLIT_SEED}"
+        return _stratified_rows(y, where=where), how
+    rng = np.random.default_rng(_SPLIT_SEED)
+    test = hold_out_subjects(y, series.subject, share=_TEST_SHARE, rng=rng, where=where)
+    held_out, everyone = len(np.unique(series.subject[test])), len(np.unique(series.subject))
+    how = f"split by subject, {held_out} of {everyone} held out, nobody in both parts"
+    return test, f"{how}, seed {_SPLIT_SEED}"
+
+
+def _stratified_rows(y: Labels, *, where: str) -> NDArray[np.bool_]:
     from sklearn.model_selection import train_test_split
 
-    X, y = read_table(path, label=label)
-    check_classes(y, y[:0], where=path.name)
     label_values, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         raise TacitError(
-            f"{path.name} has a single series of class {str(label_values[counts.argmin()])!r}; "
+            f"{where} has a single series of class {str(label_values[counts.argmin()])!r}; "
             "a file without a _TEST twin is split, so every class needs two series."
         )
     n_test = max(len(label_values), round(_TEST_SHARE * len(y)))
     if len(y) - n_test < len(label_values):
         raise TacitError(
-            f"{path.name} has {len(y)} series for {len(label_values)} classes, too few to split "
+            f"{where} has {len(y)} series for {len(label_values)} classes, too few to split "
             "into train and test; give NAME_TRAIN and NAME_TEST files."
         )
-    train, test = train_test_split(
+    _, test = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=_SPLIT_SEED
     )
-    train.sort()
-    test.sort()
-    return Dataset(
-        name=path.stem,
-        X_train=X[train],
-        y_train=y[train],
-        X_test=X[test],
-        y_test=y[test],
-        classes=check_classes(y[train], y[test], where=path.name),
-        note=f"{path.name}, split 70/30 at random, stratified, seed {_SPLIT_SEED}",
-    )
+    chosen = np.zeros(len(y), dtype=np.bool_)
+    chosen[test] = True
+    return chosen
 
 
 def _from_arrays(path: Path, arrays: dict[str, Any]) -> Dataset:
@@ -201,13 +238,16 @@ def _from_arrays(path: Path, arrays: dict[str, Any]) -> Dataset:
             labels = _decode(labels, arrays["classes"], where=f"{path.name} y_{part}")
         parts[f"X_{part}"] = cube
         parts[f"y_{part}"] = as_labels(labels, n_series=len(cube), where=f"{path.name} y_{part}")
-        parts[f"subject_{part}"] = _subjects(path, arrays, part, len(cube))
+        parts[f"subject_{part}"] = subjects_of(
+            arrays, f"subject_{part}", n_series=len(cube), where=path.name
+        )
     if parts["X_train"].shape[1:] != parts["X_test"].shape[1:]:
         raise TacitError(
             f"{path.name}: X_train has series of {parts['X_train'].shape[1:]} and X_test of "
             f"{parts['X_test'].shape[1:]} (channels, length); make them alike."
         )
     classes = check_classes(parts["y_train"], parts["y_test"], where=path.name)
+    parts |= recorded(arrays, n_channels=parts["X_train"].shape[1], where=path.name)
     return Dataset(name=path.stem, classes=classes, note=path.name, **parts)
 
 
@@ -218,16 +258,6 @@ def _decode(codes: Any, classes: Any, *, where: str) -> Any:
             "use codes from 0 to the number of classes less one."
         )
     return classes[codes]
-
-
-def _subjects(path: Path, arrays: dict[str, Any], part: str, count: int) -> Any:
-    subject = arrays.get(f"subject_{part}")
-    if subject is not None and len(subject) != count:
-        raise TacitError(
-            f"{path.name} subject_{part} has {len(subject)} entries for {count} series; "
-            "give one per series."
-        )
-    return subject
 
 
 def _embedded_root() -> Path:

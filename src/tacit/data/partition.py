@@ -11,6 +11,39 @@ from tacit.errors import TacitError, check_at_least
 
 Owners = NDArray[np.int64]
 Split = Literal["iid", "subject", "dirichlet"]
+_DRAWS = 500  # of persons to hold out, before a class is said to belong to too few of them
+
+
+def hold_out_subjects(
+    y: NDArray[Any], subject: NDArray[Any], *, share: float, rng: np.random.Generator, where: str
+) -> NDArray[np.bool_]:
+    """Which series to test on, so that nobody has series on both sides.
+
+    A share of the persons is drawn, again and again until the rest show every class and, where
+    that can be had, those held out do too.
+    """
+    persons = np.unique(subject)
+    if len(persons) < 2:
+        raise TacitError(
+            f"{where} holds one subject, {str(persons[0])!r}, who cannot be both trained and "
+            "tested on; add other subjects, or leave subjects out (tacit data import --subject "
+            "none) to split one person's series at random."
+        )
+    classes = set(np.unique(y).tolist())
+    count = max(1, round(share * len(persons)))
+    second_best: NDArray[np.bool_] | None = None
+    for _ in range(_DRAWS):
+        test = np.isin(subject, rng.choice(persons, count, replace=False))
+        if set(y[~test].tolist()) == classes:
+            if set(y[test].tolist()) == classes:
+                return test
+            second_best = test if second_best is None else second_best
+    if second_best is None:
+        raise TacitError(
+            f"{where} has classes that too few of its {len(persons)} subjects show, so no split "
+            "by subject leaves every class to train on; add subjects or drop the rare classes."
+        )
+    return second_best
 
 
 def split_parties(y: NDArray[Any], *, n_parties: int, rng: np.random.Generator) -> Owners:

@@ -11,6 +11,7 @@ from tacit.arrays import Cube
 from tacit.data.dataset import Labels
 from tacit.errors import TacitError
 
+NO_LABELS = frozenset({"", "nan", "none", "?"})
 HUGE = 1e12  # beyond, squares lose all precision; such values are sentinels or broken units
 
 
@@ -98,7 +99,7 @@ def as_labels(y: Any, *, n_series: int, where: str = "y") -> Labels:
         )
     labels = np.array([label_text(value) for value in flat.tolist()], dtype=np.str_)
     for number, label in enumerate(labels, start=1):
-        if label.lower() in {"", "nan", "none", "?"}:
+        if label.lower() in NO_LABELS:
             raise TacitError(f"{where} row {number} has no label; add it or drop the row.")
     return labels
 

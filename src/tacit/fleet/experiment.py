@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data import Dataset, split_clients
+from tacit.data import Dataset, hold_out_subjects, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.estimator import DPTimeFLClassifier
 from tacit.fleet.learning.head import (
@@ -137,7 +137,7 @@ def deal_out(data: Dataset, *, split: Split, n_clients: int, seed: int) -> _Deal
     if data.subject_train is not None and data.subject_test is not None:
         persons = np.concatenate([data.subject_train, data.subject_test])
     if split == "subject":
-        test, how = _held_out_persons(persons, n_train, rng)
+        test, how = _held_out_persons(persons, y, n_train, rng)
     elif persons is not None:
         test, how = _stratified(y, rng), "a stratified fifth of all pooled series"
     else:
@@ -161,7 +161,7 @@ def _chosen(data: Dataset, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def _held_out_persons(
-    persons: NDArray[Any] | None, n_train: int, rng: np.random.Generator
+    persons: NDArray[Any] | None, y: NDArray[np.str_], n_train: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.bool_], str]:
     if persons is None:
         raise TacitError(
@@ -171,9 +171,9 @@ def _held_out_persons(
     published = np.arange(len(persons)) >= n_train
     if not set(persons[:n_train]) & set(persons[n_train:]):
         return published, "the published held-out persons"
-    names = np.unique(persons)
-    held_out = rng.choice(names, max(1, round(0.3 * len(names))), replace=False)
-    return np.isin(persons, held_out), f"{len(held_out)} of {len(names)} persons, held out"
+    test = hold_out_subjects(y, persons, share=0.3, rng=rng, where="the data set")
+    n_held_out, n_persons = len(np.unique(persons[test])), len(np.unique(persons))
+    return test, f"{n_held_out} of {n_persons} persons, held out"
 
 
 def _stratified(y: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ EXTRAS = {
     "studio": ("fastapi", "uvicorn", "starlette", "jinja2"),
     "fleet": ("flwr", "httpx"),
     "charts": ("altair", "vl_convert"),
-    "import": ("pyarrow",),
+    "import": ("edfio", "wfdb", "h5py", "pyarrow"),
     "arena": ("ray",),
 }
 CORE = (

@@ -10,6 +10,10 @@ import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
+
+# What a file holds: bytes at hand, or a function that writes what does not fit into memory.
+Content = bytes | Callable[[BinaryIO], object]
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
@@ -26,7 +30,7 @@ def write_secret(path: Path, content: bytes) -> None:
     write_atomic(path, content, mode=0o600)
 
 
-def write_once(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+def write_once(path: Path, content: Content, *, mode: int = 0o644) -> None:
     """Write a file that must not exist yet; `FileExistsError` if it does.
 
     On a drive without hard links the caller must hold a lock against others who write it.
@@ -56,13 +60,16 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _publish(path: Path, content: bytes, *, mode: int, publish: Callable[[Path], object]) -> None:
+def _publish(path: Path, content: Content, *, mode: int, publish: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                content(file)
             file.flush()
             os.fsync(file.fileno())
         publish(temporary)

@@ -1,0 +1,448 @@
+"""What each column of a table is: a label, a person, a time, an identifier, or samples."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from tacit.data.importers.options import ImportOptions
+from tacit.data.importers.tables.clock import is_moments
+from tacit.data.importers.tables.columns import LABEL_NAMES, Column, Table
+from tacit.errors import TacitError
+
+_PERSONS = re.compile(
+    r"(subject|subj|user|participant|person|patient|volunteer|pid)(_?(id|no|nr|code|name|number))?"
+)
+_DEVICES = re.compile(
+    r"(device|machine|sensor|asset|unit|bearing|engine|vehicle|node|meter|house|household|customer"
+    r"|site)(_?(id|no|nr|code|name|serial))?"
+)
+_SERIES = re.compile(
+    r"(series|window|segment|recording|record|session|trial|epoch|case|sequence|seq|run|clip|file"
+    r"|example)(_?(id|no|nr|number|name|index))?|sample_id|sid|wid|id"
+)
+_TIMES = re.compile(
+    r"t|ts|time.*|.*timestamp.*|datetime|date|.*_time|seconds?|secs?|ms|millis(econds)?|elapsed.*"
+    r"|step|timestep|frame|tick|sample(_?(no|index|number))?"
+)
+_SURE_TIMES = re.compile(r"time.*|.*timestamp.*|datetime|date|.*_time|timestep")
+_IDENTIFIERS = re.compile(
+    r"(.*_)?(id|ids|uid|uuid|guid|key|index|idx|row|rowid|row_?(no|nr|number)|no|nr|serial|mac|imei"
+    r"|hash|guid)"
+)
+_NUMBERED = re.compile(r"(.*?)[\s_.\-\[(]*(\d+)[\])]?")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")  # columns named by the time of day
+_LONG_ROW = 20  # numbered columns: fewer may be sensors, more are time steps
+_SHORT_ROW = 13
+_FEW_ROWS = 20
+_FEWEST_ROWS = 5  # fewer may count by chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """A table as understood; `channels` are (name, columns): many if wide, one each if long."""
+
+    long: bool
+    channels: tuple[tuple[str, tuple[Column, ...]], ...]
+    label: Column | None = None
+    subject: Column | None = None
+    series: tuple[Column, ...] = ()
+    time: Column | None = None
+    left_out: tuple[Column, ...] = field(default=())
+
+
+def find_roles(table: Table, options: ImportOptions) -> Roles:
+    """Decide by what was said, then by names, then by content; refuse what stays ambiguous."""
+    free = _without_ignored(table, options)
+    label = _label(table, free, options)
+    _take(free, label)
+    time = _named(table, free, options.time, "--time")
+    _take(free, time)
+    said_series = _named_all(table, free, options.series)
+    for column in said_series:
+        _take(free, column)
+    subject = _subject(table, free, options)
+    _take(free, subject)
+    if time is None:
+        time = _time(table, free, said_series)
+        _take(free, time)
+    series = said_series or _series_by_name(free)
+    for column in series:
+        _take(free, column)
+    left_out = [column for column in free if _is_beside(column, subject)]
+    for column in left_out:
+        _take(free, column)
+    if label is None and options.label in (None, "none"):
+        label = _lone_text(table, free)
+        _take(free, label)
+    values = _values(table, free, options)
+    long = _is_long(table, values, series, time, options)
+    if not long:
+        _refuse_strangers(table, values)
+    return Roles(
+        long=long,
+        channels=_channels(table, values, long, options),
+        label=None if options.unlabelled else label,
+        subject=None if options.subject == "none" else subject,
+        series=series,
+        time=time,
+        left_out=tuple(left_out),
+    )
+
+
+def _take(free: list[Column], column: Column | None) -> None:
+    if column is not None and column in free:
+        free.remove(column)
+
+
+def _plain(name: str) -> str:
+    """userId, "User ID" and user_id are one name; a unit in brackets is no part of it."""
+    name = re.sub(r"\s*[\[(].*?[\])]\s*$", "", name)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[\s\-.]+", "_", name.strip()).lower()
+
+
+def _without_ignored(table: Table, options: ImportOptions) -> list[Column]:
+    names = [column.name for column in table.columns]
+    for name in options.ignore:
+        if name not in names:
+            raise _unknown(table, name, "--ignore")
+    return [
+        column for column in table.columns if column.name not in options.ignore or not column.name
+    ]
+
+
+def _unknown(table: Table, name: str, option: str) -> TacitError:
+    names = [column.name for column in table.columns if column.name]
+    if not names:
+        return TacitError(
+            f"{table.where} has no header, so there is no column {name!r} for {option}; name "
+            "first or last with --label, or write a header."
+        )
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_some(names)}."
+    advice = "; name one of its columns, first or last" if option == "--label" else ""
+    return TacitError(f"{table.where} has no column {name!r} for {option}{advice}; {hint}")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names if len(names) <= 10 else [*names[:5], "…", *names[-2:]])
+
+
+def _named(table: Table, free: list[Column], name: str | None, option: str) -> Column | None:
+    if name is None:
+        return None
+    for column in free:
+        if column.name == name:
+            return column
+    raise _unknown(table, name, option)
+
+
+def _named_all(table: Table, free: list[Column], names: str | None) -> tuple[Column, ...]:
+    chosen = [
+        _named(table, free, name.strip(), "--series")
+        for name in (names or "").split(",")
+        if name.strip()
+    ]
+    return tuple(column for column in chosen if column is not None)
+
+
+def _label(table: Table, free: list[Column], options: ImportOptions) -> Column | None:
+    said = options.label
+    if said in ("first", "last") and all(column.name != said for column in free):
+        return free[0] if said == "first" else free[-1]
+    if said is not None and said != "none":
+        return _named(table, free, said, "--label")
+    names = {column.name.lower() for column in free}
+    for column in free:
+        if column.name.lower() not in LABEL_NAMES:
+            continue
+        if column.name.lower() == "y" and "x" in names and column.texts is None:
+            if "z" in names:
+                continue  # three axes
+            raise TacitError(
+                f"{table.where} has columns x and y, and y may be the label or a channel; say so "
+                "with --label y, or name the label with --label."
+            )
+        return column
+    return None
+
+
+def _subject(table: Table, free: list[Column], options: ImportOptions) -> Column | None:
+    if options.subject not in (None, "none"):
+        return _named(table, free, options.subject, "--subject")
+    persons = [column for column in free if _PERSONS.fullmatch(_plain(column.name))]
+    found = persons or [
+        column
+        for column in free
+        if _DEVICES.fullmatch(_plain(column.name)) and _may_be_device(column)
+    ]
+    if len(found) > 1 and options.subject != "none":
+        names = " and ".join(repr(column.name) for column in found)
+        raise TacitError(
+            f"{table.where} has the columns {names}, and each may name the subject; choose with "
+            "--subject, and leave the others out with --ignore."
+        )
+    return found[0] if found else None
+
+
+def _may_be_device(column: Column) -> bool:
+    """A column "sensor" with numbers that are not whole holds samples, not names."""
+    return column.numbers is None or bool(
+        np.all(np.isfinite(column.numbers) & (column.numbers == np.round(column.numbers)))
+    )
+
+
+def _time(table: Table, free: list[Column], series: Sequence[Column]) -> Column | None:
+    found = []
+    for column in free:
+        named = bool(column.name) and bool(_TIMES.fullmatch(_plain(column.name)))
+        dated = column.is_time or (column.texts is not None and is_moments(column.texts))
+        if dated or (named and _passes_as_time(column)):
+            found.append(column)
+        elif named and _SURE_TIMES.fullmatch(_plain(column.name)):
+            raise TacitError(
+                f"{table.where} column {column.title} is named like a time and does not grow like "
+                "one; say what it is with --time, or leave it out with --ignore."
+            )
+    if len(found) > 1:
+        names = " and ".join(repr(column.name) for column in found)
+        raise TacitError(
+            f"{table.where} has the columns {names}, and each may be the time; choose with --time, "
+            "and leave the others out with --ignore."
+        )
+    return found[0] if found else None
+
+
+def _passes_as_time(column: Column) -> bool:
+    """It grows, or grows again and again over at least four rows on average."""
+    if column.numbers is None:
+        return False
+    numbers = column.numbers
+    if len(numbers) < 3 or np.isnan(numbers).any():
+        return False
+    steps = np.diff(numbers)
+    if np.count_nonzero(steps == 0) > 0.1 * len(steps):
+        return False
+    falls = int(np.count_nonzero(steps < 0))
+    return falls + 1 <= len(numbers) / 4 or falls == 0
+
+
+def _series_by_name(free: Iterable[Column]) -> tuple[Column, ...]:
+    return tuple(
+        column
+        for column in free
+        if column.name and _SERIES.fullmatch(_plain(column.name)) and _may_be_device(column)
+    )
+
+
+def _is_beside(column: Column, subject: Column | None) -> bool:
+    """Names of devices beside persons, and other identifiers: no samples, and no label."""
+    name = _plain(column.name)
+    if subject is not None and _DEVICES.fullmatch(name) and column.texts is not None:
+        return True
+    return bool(column.name) and bool(_IDENTIFIERS.fullmatch(name)) and _may_be_device(column)
+
+
+def _lone_text(table: Table, free: list[Column]) -> Column | None:
+    texts = [column for column in free if column.texts is not None and not _is_broken(column)]
+    if len(texts) > 1:
+        names = " and ".join(column.title for column in texts)
+        raise TacitError(
+            f"{table.where} has texts in the columns {names}, and nothing says which is the label; "
+            "choose with --label, and say what the others are with --subject, --series or --ignore."
+        )
+    if texts and len(set(texts[0].as_texts().tolist())) > max(_FEW_ROWS, table.n_rows / 2):
+        raise TacitError(
+            f"{table.where} column {texts[0].title} has another text in nearly every row, which "
+            "looks like an identifier and not like a label; say what it is with --label, "
+            "--subject, --series or --ignore."
+        )
+    return texts[0] if texts else None
+
+
+def _is_broken(column: Column) -> bool:
+    """Mostly numbers, with a few cells that are none: samples with a slip."""
+    assert column.texts is not None
+    some = column.texts[:1000]
+    return sum(_reads_as_number(text) for text in some.tolist()) * 2 >= len(some)
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _values(table: Table, free: list[Column], options: ImportOptions) -> list[Column]:
+    """What is left must be samples; whatever looks like something else is refused."""
+    for column in free:
+        if column.texts is not None and not column.first_text:
+            continue
+        if column.first_text:
+            row, cell = column.first_text
+            raise TacitError(
+                f"{table.where} row {row}, column {column.title} is {cell!r}, not a number; "
+                "correct it, or say what the column is with --label, --subject, --series, --time "
+                "or --ignore."
+            )
+        looks = _looks_like(column)
+        if looks and column.name not in options.channels:
+            raise TacitError(
+                f"{table.where} column {column.title} looks like {looks}, not like samples; say "
+                "what it is with --time, --series or --subject, or leave it out with --ignore."
+                if column.name
+                else f"{table.where} column {column.title} looks like {looks}, not like samples; "
+                "write the table without it, or with a header that names it."
+            )
+    if not free:
+        raise TacitError(
+            f"{table.where} has a label and series of length 0; add columns with their values."
+        )
+    return free
+
+
+def _looks_like(column: Column) -> str:
+    numbers = column.numbers
+    if numbers is None or len(numbers) < _FEWEST_ROWS or np.isnan(numbers).any():
+        return ""
+    steps = np.diff(numbers)
+    if np.all(steps == 1) and numbers[0] == round(numbers[0]):
+        return "row numbers"
+    if np.all(steps >= 0) and steps.any():
+        for power in (1.0, 1e3, 1e6, 1e9):  # seconds to nanoseconds since 1970: 2000 to 2100
+            if 9.4e8 * power <= numbers[0] and numbers[-1] <= 4.1e9 * power:
+                return "timestamps"
+    return ""
+
+
+def _numbered(values: Sequence[Column]) -> dict[str, dict[int, Column]] | None:
+    """Columns like ax_0 … ax_127, ay_0 … by prefix and number, if all are such and complete."""
+    groups: dict[str, dict[int, Column]] = {}
+    for column in values:
+        match = _NUMBERED.fullmatch(column.name)
+        if match is None:
+            return None
+        groups.setdefault(match.group(1), {})[int(match.group(2))] = column
+    numbers = {tuple(sorted(group)) for group in groups.values()}
+    if len(numbers) != 1 or sum(len(group) for group in groups.values()) != len(values):
+        return None
+    (found,) = numbers
+    if len(found) < 2 or found != tuple(range(found[0], found[0] + len(found))):
+        return None
+    return groups
+
+
+def _is_long(
+    table: Table,
+    values: list[Column],
+    series: Sequence[Column],
+    time: Column | None,
+    options: ImportOptions,
+) -> bool:
+    if options.form is not None:
+        return options.form == "long"
+    if any(column.lists is not None for column in values):
+        return False
+    groups = _numbered(values) if table.named else None
+    width = len(next(iter(groups.values()))) if groups else len(values)
+    if (groups and width >= _LONG_ROW) or all(_CLOCK.fullmatch(c.name) for c in values):
+        return False
+    if series and _n_keys(series) < table.n_rows:
+        return True
+    if time is not None:
+        return True
+    _refuse_strangers(table, values)
+    if table.named and groups is None:
+        unclear = table.n_rows > _FEW_ROWS and not _grow(values)
+    else:
+        unclear = width < _SHORT_ROW and table.n_rows > 50 * len(values)
+    if unclear:
+        raise TacitError(
+            f"{table.where} has {table.n_rows} rows of {len(values)} values, which may be "
+            f"{table.n_rows} series of length {width} or time steps of {len(values)} channels; "
+            "import it with tacit data import and --form wide or --form long."
+        )
+    return False
+
+
+def _grow(values: Sequence[Column]) -> bool:
+    """Whether the names are numbers that grow, such as wavelengths or seconds."""
+    try:
+        numbers = [float(column.name) for column in values]
+    except ValueError:
+        return False
+    return len(numbers) > 1 and all(a < b for a, b in pairwise(numbers))
+
+
+def _n_keys(columns: Sequence[Column]) -> int:
+    keys = np.stack([np.unique(c.as_texts(), return_inverse=True)[1].reshape(-1) for c in columns])
+    return len(np.unique(keys, axis=1).T)
+
+
+def _refuse_strangers(table: Table, values: list[Column]) -> None:
+    """In a wide table, a column that is no part of the numbered ones is no sample."""
+    if not table.named or any(column.lists is not None for column in values):
+        return
+    numbered = [column for column in values if _NUMBERED.fullmatch(column.name)]
+    others = [column for column in values if not _NUMBERED.fullmatch(column.name)]
+    if others and len(numbered) >= max(4, 2 * len(others)):
+        raise TacitError(
+            f"{table.where} column {others[0].title} does not belong to the numbered columns "
+            f"({_some([column.name for column in numbered])}); say what it is with --label, "
+            "--subject, --series or --time, or leave it out with --ignore."
+        )
+    if not others and _numbered(numbered) is None and len(numbered) >= 4:
+        lengths: dict[str, int] = {}
+        for column in numbered:
+            match = _NUMBERED.fullmatch(column.name)
+            assert match is not None
+            lengths[match.group(1)] = lengths.get(match.group(1), 0) + 1
+        if len(lengths) > 1 and len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} {count}" for name, count in lengths.items())
+            raise TacitError(
+                f"{table.where} has channels of different lengths ({told}); give every channel "
+                "the same columns."
+            )
+
+
+def _channels(
+    table: Table, values: list[Column], long: bool, options: ImportOptions
+) -> tuple[tuple[str, tuple[Column, ...]], ...]:
+    found: list[tuple[str, tuple[Column, ...]]]
+    if long:
+        found = [(column.name or f"column {column.place + 1}", (column,)) for column in values]
+    elif any(column.lists is not None for column in values):
+        found = [(column.name, (column,)) for column in values if column.lists is not None]
+        others = [column for column in values if column.lists is None]
+        if others:
+            raise TacitError(
+                f"{table.where} column {others[0].title} stands beside columns that hold whole "
+                "series; say what it is, or leave it out with --ignore."
+            )
+    else:
+        groups = _numbered(values) if table.named else None
+        if groups:
+            found = [
+                (prefix.rstrip("_.-[( ") or "value", tuple(group[n] for n in sorted(group)))
+                for prefix, group in groups.items()
+            ]
+        else:
+            found = [("value", tuple(values))]
+    if not options.channels:
+        return tuple(found)
+    by_name = dict(found)
+    for name in options.channels:
+        if name not in by_name:
+            raise TacitError(
+                f"{table.where} has no channel {name!r}; --channels takes names out of: "
+                f"{_some(list(by_name))}."
+            )
+    return tuple((name, by_name[name]) for name in options.channels)
