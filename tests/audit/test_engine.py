@@ -96,9 +96,9 @@ def test_the_search_finds_the_one_leaking_pair() -> None:
 def test_a_signal_in_the_spread_is_found() -> None:
     # Equal means, different scales: what the published SoftShape does with its attention.
     def run(x: float, count: int) -> np.ndarray:
-        from tacit.noise import laplace
+        from tacit.noise import float_laplace
 
-        return laplace((count, 3), scale=1.0 + x, source=SYSTEM_NOISE)
+        return float_laplace((count, 3), scale=1.0 + x, source=SYSTEM_NOISE)
 
     result = audit(Audited("scales", DpClaim(epsilon=0.5), run, [(0.0, 2.0)]), trials=100_000)
     assert result.verdict == "refuted"

@@ -14,7 +14,7 @@ from tacit.audit import audit_training, one_run_lower_bound
 from tacit.audit.bounds import calibrate_gaussian_sigma
 from tacit.audit.onerun import one_run_p_value
 from tacit.errors import TacitError
-from tacit.noise import SYSTEM_NOISE, gaussian, laplace
+from tacit.noise import SYSTEM_NOISE, float_gaussian, float_laplace
 
 pytestmark = pytest.mark.core
 
@@ -27,7 +27,7 @@ def noisy_sum(epsilon: float):  # type: ignore[no-untyped-def]
     """Canary i adds 1 to coordinate i of a sum released with Laplace noise: epsilon-DP."""
 
     def train(included: Mask) -> NDArray[np.float64]:
-        return included + laplace((M,), scale=1.0 / epsilon, source=SYSTEM_NOISE)
+        return included + float_laplace((M,), scale=1.0 / epsilon, source=SYSTEM_NOISE)
 
     return train
 
@@ -40,7 +40,7 @@ def little_dp_sgd(sigma: float, rounds: int):  # type: ignore[no-untyped-def]
         for _ in range(rounds):
             pull = np.clip(included - 0.1 * weights, -1.0, 1.0)
             pull *= included
-            weights += pull + gaussian((M,), sigma=sigma, source=SYSTEM_NOISE)
+            weights += pull + float_gaussian((M,), sigma=sigma, source=SYSTEM_NOISE)
         return weights
 
     return train

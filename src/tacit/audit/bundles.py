@@ -19,7 +19,7 @@ from tacit.audit.engine import Audited
 from tacit.audit.setting import Setting
 from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Guarantee
-from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
+from tacit.noise import SYSTEM_NOISE, NoiseSource, float_laplace
 from tacit.system.progress import silent
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _audited_published(
 
     def run(i: int, count: int) -> Floats:
         shape = (count, centres.shape[1])
-        return np.asarray(centres[i] + laplace(shape, scale=scales[i], source=SYSTEM_NOISE))
+        return np.asarray(centres[i] + float_laplace(shape, scale=scales[i], source=SYSTEM_NOISE))
 
     order = np.argsort(scales)
     pairs = [(int(order[0]), int(order[-1])), (int(order[0]), int(order[len(order) // 2]))]

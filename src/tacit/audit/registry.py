@@ -63,7 +63,7 @@ def build(
 def _laplace(setting: Setting) -> Audited:
     def run(x: float, count: int) -> Floats:
         scale = 1.0 / setting.epsilon
-        return x + noise.laplace((count,), scale=scale, source=setting.source)
+        return x + noise.float_laplace((count,), scale=scale, source=setting.source)
 
     return Audited("laplace", DpClaim(epsilon=setting.claim), run, scalar_pairs())
 
@@ -80,7 +80,7 @@ def _gaussian(setting: Setting) -> Audited:
     sigma = calibrate_gaussian_sigma(setting.epsilon, setting.delta)
 
     def run(x: float, count: int) -> Floats:
-        return x + noise.gaussian((count,), sigma=sigma, source=setting.source)
+        return x + noise.float_gaussian((count,), sigma=sigma, source=setting.source)
 
     claim = GaussianClaim(epsilon=setting.claim, delta=setting.delta)
     return Audited("gaussian", claim, run, scalar_pairs())
