@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.errors import TacitError
 from tacit.ledger.chain import COLUMNS, Entry
+from tacit.system.files import write_secret
 
 
 def write_entries(entries: Sequence[Entry], path: Path) -> None:
@@ -23,7 +22,7 @@ def write_entries(entries: Sequence[Entry], path: Path) -> None:
     else:
         raise TacitError(f"the export must end in .csv or .json, got {str(path)!r}.")
     try:
-        _replace(path, text)
+        write_secret(path, text.encode("utf-8"))
     except OSError as error:
         raise TacitError(f"cannot write {path}: {error.strerror}; choose another path.") from error
 
@@ -34,16 +33,3 @@ def _as_csv(entries: Sequence[Entry]) -> str:
     writer.writerow(COLUMNS)
     writer.writerows([getattr(entry, name) for name in COLUMNS] for entry in entries)
     return text.getvalue()
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
