@@ -135,8 +135,13 @@ def discrete_laplace(
     Algorithm 2). A scale that is no small fraction is rounded up to the next 1/2**20: never
     less noise than asked for.
     """
-    ratio = _fraction_above(scale, name="scale", denominator=2**20)
+    ratio = scale_above(scale)
     return _in_rounds(shape, lambda count: _laplace_tries(count, ratio, source))
+
+
+def scale_above(scale: Fraction | int | float) -> Fraction:
+    """The scale that `discrete_laplace` really uses: this one, or the next 1/2**20 above."""
+    return _fraction_above(scale, name="scale", denominator=2**20)
 
 
 def discrete_gaussian(

@@ -23,7 +23,7 @@ from tacit.mechanisms.lattice import (
     lattice_weights,
     side_error,
 )
-from tacit.mechanisms.privunit import _keep_weight, step
+from tacit.mechanisms.privunit import _keep_weight
 from tacit.noise import SYSTEM_NOISE
 
 pytestmark = pytest.mark.core
@@ -178,8 +178,8 @@ def test_last_bits_are_the_same_for_every_input(kind: str) -> None:
     released = randomize_directions(
         np.broadcast_to(x, (2000, dimension)), params, source=SYSTEM_NOISE
     )
-    whole = np.rint(released / step(params))
-    assert np.array_equal(whole * step(params), released)
-    assert np.abs(released[released != 0.0]).min() >= step(params)
+    whole = np.rint(released / params.step)
+    assert np.array_equal(whole * params.step, released)
+    assert np.abs(released[released != 0.0]).min() >= params.step
     odd = int(np.count_nonzero(whole % 2))
     assert stats.binomtest(odd, whole.size, 0.5).pvalue > FALSE_ALARM

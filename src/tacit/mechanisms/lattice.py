@@ -27,6 +27,7 @@ DIRECTION = 2.0**24  # a direction is a vector of whole numbers of about this no
 # component along an axis would have few values, and the probability of a side depend on the axis.
 _HIDDEN = np.array([2.0**18, 2.0**12, 2.0**6, 1.0])
 _HIDDEN_SQUARE = float((_HIDDEN**2).sum())
+HIDDEN_NORM = math.sqrt(_HIDDEN_SQUARE)
 STRETCH = math.sqrt(1.0 + _HIDDEN_SQUARE / DIRECTION**2)  # what the hidden draws take away
 
 _COLUMN_BITS, _COARSE_BITS, _FINE_BITS = 13, 19, 32

@@ -23,8 +23,8 @@ _STANDARD = NormalDist()
 _LARGEST_EPSILON = 500.0
 _SLACK = 2.0**-40  # calibrate this much below epsilon: covers the rounding of p and gamma
 # The cap is found by drawing until a draw lies in it; a smaller one would take too many draws. From
-# epsilon = 10.6 on it is not the one of least variance any more.
-_SMALLEST_CAP = 2.0**-12
+# epsilon = 7.5 on it is not the one of least variance any more.
+_SMALLEST_CAP = 2.0**-8
 _LARGEST_GAMMA = -_STANDARD.inv_cdf(_SMALLEST_CAP)
 _HARDEST_CAP = 2.0**-20  # parameters with a smaller cap are refused
 _LARGEST_P = 1.0 - 2.0**-50
@@ -71,9 +71,19 @@ class PrivUnitG:
         """The largest absolute log ratio of two output densities."""
         return abs(_logit(self.p) - math.log(self.q / _upper_tail(-self.gamma)))
 
+    @property
+    def step(self) -> float:
+        """Releases are whole multiples of this, rounded to float64."""
+        return self.sigma * STRETCH / STEPS
+
+    @property
+    def sampled_p(self) -> float:
+        """The probability of the coin that is really tossed: p, or a hair less."""
+        return _keep_weight(self) / _COIN
+
 
 def calibrate_privunit(*, epsilon: float, dimension: int) -> PrivUnitG:
-    """The parameters of least variance for this epsilon, of those with a cap of at least 2**-12.
+    """The parameters of least variance for this epsilon, of those with a cap of at least 2**-8.
 
     With K = e**epsilon - 1 the density is 1/(1 + K q) off the cap and e**epsilon times that on it,
     so 1/sigma = K phi(gamma) / (1 + K q). Its derivative vanishes where gamma = 1/sigma, and
@@ -134,13 +144,8 @@ def randomize_directions(vectors: Floats, params: PrivUnitG, *, source: NoiseSou
     words = (source.words(len(vectors)) >> np.uint64(2)).astype(np.int64)
     above = words < _keep_weight(params)
     released = lattice_beside(directions, above, gamma=params.gamma, source=source)
-    released *= step(params)
+    released *= params.step
     return released
-
-
-def step(params: PrivUnitG) -> float:
-    """Releases are whole multiples of this, rounded to float64."""
-    return params.sigma * STRETCH / STEPS
 
 
 def _keep_weight(params: PrivUnitG) -> int:
