@@ -6,11 +6,15 @@ A check cries wolf with probability FALSE_ALARM; each has a twin that notices a 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from seeded import SeededNoise
@@ -21,11 +25,11 @@ from tacit.noise import SYSTEM_NOISE
 FALSE_ALARM = 1e-6  # per check
 N = 400_000
 
-Draw = Callable[[tuple[int, ...]], np.ndarray]
+Draw = Callable[[tuple[int, ...]], NDArray[Any]]
 SAMPLERS: dict[str, Draw] = {
     "uniform": lambda shape: noise.uniform(shape, source=SYSTEM_NOISE),
-    "laplace": lambda shape: noise.laplace(shape, scale=2.0, source=SYSTEM_NOISE),
-    "gaussian": lambda shape: noise.gaussian(shape, sigma=2.0, source=SYSTEM_NOISE),
+    "float_laplace": lambda shape: noise.float_laplace(shape, scale=2.0, source=SYSTEM_NOISE),
+    "float_gaussian": lambda shape: noise.float_gaussian(shape, sigma=2.0, source=SYSTEM_NOISE),
     "discrete_laplace": lambda shape: noise.discrete_laplace(
         shape, scale=5000, source=SYSTEM_NOISE
     ),
@@ -36,19 +40,21 @@ SAMPLERS: dict[str, Draw] = {
 }
 
 
-def follows(sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> bool:
+def follows(sample: NDArray[Any], cdf: Callable[[NDArray[Any]], NDArray[Any]]) -> bool:
     """Kolmogorov-Smirnov: scale, shape, location and symmetry at once."""
     return bool(stats.kstest(sample, cdf).pvalue > FALSE_ALARM)
 
 
-def mean_square_is(sample: np.ndarray, expected: float) -> bool:
+def mean_square_is(sample: NDArray[Any], expected: float) -> bool:
     """A z-test on the second moment: the sharpest simple check of a scale."""
     squares = sample.astype(np.float64) ** 2
     z = (squares.mean() - expected) / (squares.std() / math.sqrt(squares.size))
     return bool(2.0 * stats.norm.sf(abs(z)) > FALSE_ALARM)
 
 
-def counts_match(sample: np.ndarray, pmf: Callable[[np.ndarray], np.ndarray], width: int) -> bool:
+def counts_match(
+    sample: NDArray[Any], pmf: Callable[[NDArray[Any]], NDArray[Any]], width: int
+) -> bool:
     """Chi-square over the integers -width..width and the two tails."""
     values = np.arange(-width, width + 1)
     probability = pmf(values)
@@ -59,12 +65,12 @@ def counts_match(sample: np.ndarray, pmf: Callable[[np.ndarray], np.ndarray], wi
     return bool(stats.chisquare(observed, expected).pvalue > FALSE_ALARM)
 
 
-def laplace_pmf(scale: float) -> Callable[[np.ndarray], np.ndarray]:
+def laplace_pmf(scale: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
     ratio = math.exp(-1.0 / scale)
     return lambda x: (1 - ratio) / (1 + ratio) * ratio ** np.abs(x)
 
 
-def gaussian_pmf(sigma: float) -> Callable[[np.ndarray], np.ndarray]:
+def gaussian_pmf(sigma: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
     grid = np.arange(-int(40 * sigma) - 40, int(40 * sigma) + 41)
     total = np.exp(-(grid**2) / (2 * sigma**2)).sum()
     return lambda x: np.exp(-(x**2) / (2 * sigma**2)) / total
@@ -72,32 +78,32 @@ def gaussian_pmf(sigma: float) -> Callable[[np.ndarray], np.ndarray]:
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 50.0])
 def test_laplace_has_its_distribution(scale: float) -> None:
-    sample = noise.laplace((N,), scale=scale, source=SYSTEM_NOISE)
+    sample = noise.float_laplace((N,), scale=scale, source=SYSTEM_NOISE)
     assert follows(sample, stats.laplace(scale=scale).cdf)
     assert mean_square_is(sample, 2 * scale**2)
 
 
 def test_the_laplace_check_notices_two_percent_too_little_noise() -> None:
-    sample = noise.laplace((N,), scale=0.98, source=SYSTEM_NOISE)
+    sample = noise.float_laplace((N,), scale=0.98, source=SYSTEM_NOISE)
     assert not mean_square_is(sample, 2.0)
 
 
 def test_laplace_takes_one_scale_per_position() -> None:
     scales = np.array([[0.1], [10.0]])
-    sample = noise.laplace((2, N), scale=scales, source=SYSTEM_NOISE)
+    sample = noise.float_laplace((2, N), scale=scales, source=SYSTEM_NOISE)
     assert mean_square_is(sample[0], 2 * 0.1**2)
     assert mean_square_is(sample[1], 2 * 10.0**2)
 
 
 def test_gaussian_has_its_distribution_and_the_check_notices_two_percent() -> None:
-    sample = noise.gaussian((N,), sigma=3.0, source=SYSTEM_NOISE)
+    sample = noise.float_gaussian((N,), sigma=3.0, source=SYSTEM_NOISE)
     assert follows(sample, stats.norm(scale=3.0).cdf)
     assert mean_square_is(sample, 9.0)
     assert not mean_square_is(sample * 0.98, 9.0)
 
 
 def test_gaussian_halves_of_a_box_muller_pair_are_uncorrelated() -> None:
-    sample = noise.gaussian((N,), sigma=1.0, source=SYSTEM_NOISE)
+    sample = noise.float_gaussian((N,), sigma=1.0, source=SYSTEM_NOISE)
     assert stats.pearsonr(sample[: N // 2], sample[N // 2 :]).pvalue > FALSE_ALARM
     assert stats.pearsonr(sample[: N // 2] ** 2, sample[N // 2 :] ** 2).pvalue > FALSE_ALARM
 
@@ -167,7 +173,7 @@ def test_positions_are_independent_within_a_draw(name: str) -> None:
         assert stats.pearsonr(sample[:-lag], sample[lag:]).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["uniform", "laplace", "gaussian"])
+@pytest.mark.parametrize("name", ["uniform", "float_laplace", "float_gaussian"])
 def test_continuous_noise_uses_all_bits_of_float64(name: str) -> None:
     """Float32 noise repeats itself: a thousand draws in N = 400,000 would collide."""
     sample = SAMPLERS[name]((N,))
@@ -206,20 +212,20 @@ def test_large_draws_are_made_of_independent_chunks() -> None:
 
 
 def test_a_test_source_repeats_and_the_system_source_does_not() -> None:
-    seeded = [noise.laplace((5,), scale=1.0, source=SeededNoise(1)) for _ in range(2)]
-    np.testing.assert_array_equal(*seeded)
-    system = [noise.laplace((5,), scale=1.0, source=SYSTEM_NOISE) for _ in range(2)]
+    first, second = (noise.float_laplace((5,), scale=1.0, source=SeededNoise(1)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    system = [noise.float_laplace((5,), scale=1.0, source=SYSTEM_NOISE) for _ in range(2)]
     assert not np.any(system[0] == system[1])
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
 def test_impossible_scales_are_refused(bad: float) -> None:
     for draw in (
-        lambda: noise.laplace((2,), scale=bad, source=SYSTEM_NOISE),
-        lambda: noise.gaussian((2,), sigma=bad, source=SYSTEM_NOISE),
+        lambda: noise.float_laplace((2,), scale=bad, source=SYSTEM_NOISE),
+        lambda: noise.float_gaussian((2,), sigma=bad, source=SYSTEM_NOISE),
         lambda: noise.discrete_laplace((2,), scale=bad, source=SYSTEM_NOISE),
         lambda: noise.discrete_gaussian((2,), sigma=bad, source=SYSTEM_NOISE),
-        lambda: noise.laplace((2,), scale=np.array([1.0, bad]), source=SYSTEM_NOISE),
+        lambda: noise.float_laplace((2,), scale=np.array([1.0, bad]), source=SYSTEM_NOISE),
     ):
         with pytest.raises(TacitError, match="above 0"):
             draw()
@@ -234,7 +240,7 @@ class _Constant:
     def __init__(self, word: int) -> None:
         self._word = word
 
-    def words(self, count: int) -> np.ndarray:
+    def words(self, count: int) -> NDArray[Any]:
         return np.full(count, self._word, dtype=np.uint64)
 
 
@@ -244,7 +250,7 @@ class GivenWords:
     def __init__(self, *values: int) -> None:
         self.left = [2 * value for value in values]
 
-    def words(self, count: int) -> np.ndarray:
+    def words(self, count: int) -> NDArray[Any]:
         given, self.left = self.left[:count], self.left[count:]
         return np.array(given, dtype=np.uint64)
 
@@ -256,3 +262,26 @@ def test_words_beyond_the_last_whole_multiple_are_drawn_again() -> None:
     assert drawn.tolist() == [4 % 3, (top - 2) % 3, 5 % 3]
     assert noise.uniform_below(2**62, (1,), source=GivenWords(top)).tolist() == [2**62 - 1]
     assert noise.uniform_below(1, (2,), source=GivenWords()).tolist() == [0, 0]
+
+
+# Published mechanisms, baselines and demonstrations: nothing that is released under a guarantee.
+MAY_DRAW_FLOATS = {
+    "arena/rivals.py",
+    "audit/bundles.py",
+    "audit/registry.py",
+    "fleet/published/perturbation.py",
+    "fleet/published/training.py",
+    "fleet/simulation/baselines.py",
+    "local/softshape/leakage.py",
+    "local/softshape/network.py",
+}
+
+
+def test_no_release_draws_floating_point_noise() -> None:
+    package = Path(noise.__file__).parent
+    users = {
+        str(file.relative_to(package))
+        for file in package.rglob("*.py")
+        if re.search(r"\bfloat_(laplace|gaussian)\b", file.read_text(encoding="utf-8"))
+    }
+    assert users - {"noise.py"} == MAY_DRAW_FLOATS

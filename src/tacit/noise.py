@@ -2,8 +2,9 @@
 
 Noise, masks and permutations come from the operating system's generator and cannot be seeded: a
 `NoiseSource` yields secret, independent, uniform 64-bit words, and the samplers turn words into
-noise. Continuous samplers work in float64 and assume idealised real arithmetic; the discrete ones
-are exact: their distribution is the stated one to the last bit, whatever the platform.
+noise. The discrete samplers are exact: their distribution is the stated one to the last bit,
+whatever the platform, and releases use no others. `float_laplace` and `float_gaussian` are what
+published mechanisms and baselines add: their last bits give the value away, whatever its epsilon.
 
 NumPy and the standard library only, because devices carry this module.
 """
@@ -76,12 +77,12 @@ def uniform_below(bound: int, shape: Shape, *, source: NoiseSource) -> Integers:
     return values.reshape(shape)
 
 
-def laplace(shape: Shape, *, scale: float | Floats, source: NoiseSource) -> Floats:
+def float_laplace(shape: Shape, *, scale: float | Floats, source: NoiseSource) -> Floats:
     """Float64 Laplace noise of the given scale, one independent draw per position.
 
-    Guarantee: added to a query of L1 sensitivity `scale * epsilon` it gives epsilon-DP.
-    Assumes: idealised real arithmetic, and a source that is uniform, independent and secret.
-    Not covered: floating-point side channels; use `discrete_laplace` where they matter.
+    Not for releases: of the float64 sums that one value can produce, nine in ten cannot come from
+    another (Mironov, CCS 2012). For published mechanisms and baselines; releases draw
+    `discrete_laplace`.
     """
     scales = _positive(scale, "scale")
     centred = uniform(shape, source=source) - 0.5
@@ -90,10 +91,10 @@ def laplace(shape: Shape, *, scale: float | Floats, source: NoiseSource) -> Floa
     return noise
 
 
-def gaussian(shape: Shape, *, sigma: float | Floats, source: NoiseSource) -> Floats:
+def float_gaussian(shape: Shape, *, sigma: float | Floats, source: NoiseSource) -> Floats:
     """Float64 normal noise by Box-Muller, one independent draw per position.
 
-    Assumes: idealised real arithmetic, and a source that is uniform, independent and secret.
+    Not for releases, for the same reason as `float_laplace`; releases draw `discrete_gaussian`.
     """
     scales = _positive(sigma, "sigma")
     count = math.prod(shape)
@@ -134,8 +135,13 @@ def discrete_laplace(
     Algorithm 2). A scale that is no small fraction is rounded up to the next 1/2**20: never
     less noise than asked for.
     """
-    ratio = _fraction_above(scale, name="scale", denominator=2**20)
+    ratio = scale_above(scale)
     return _in_rounds(shape, lambda count: _laplace_tries(count, ratio, source))
+
+
+def scale_above(scale: Fraction | int | float) -> Fraction:
+    """The scale that `discrete_laplace` really uses: this one, or the next 1/2**20 above."""
+    return _fraction_above(scale, name="scale", denominator=2**20)
 
 
 def discrete_gaussian(

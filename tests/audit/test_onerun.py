@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tacit.audit import audit_training, one_run_lower_bound
 from tacit.audit.bounds import calibrate_gaussian_sigma
 from tacit.audit.onerun import one_run_p_value
 from tacit.errors import TacitError
-from tacit.noise import SYSTEM_NOISE, gaussian, laplace
+from tacit.noise import SYSTEM_NOISE, float_gaussian, float_laplace
 
 pytestmark = pytest.mark.core
 
@@ -27,7 +28,7 @@ def noisy_sum(epsilon: float):  # type: ignore[no-untyped-def]
     """Canary i adds 1 to coordinate i of a sum released with Laplace noise: epsilon-DP."""
 
     def train(included: Mask) -> NDArray[np.float64]:
-        return included + laplace((M,), scale=1.0 / epsilon, source=SYSTEM_NOISE)
+        return included + float_laplace((M,), scale=1.0 / epsilon, source=SYSTEM_NOISE)
 
     return train
 
@@ -40,7 +41,7 @@ def little_dp_sgd(sigma: float, rounds: int):  # type: ignore[no-untyped-def]
         for _ in range(rounds):
             pull = np.clip(included - 0.1 * weights, -1.0, 1.0)
             pull *= included
-            weights += pull + gaussian((M,), sigma=sigma, source=SYSTEM_NOISE)
+            weights += pull + float_gaussian((M,), sigma=sigma, source=SYSTEM_NOISE)
         return weights
 
     return train
@@ -138,7 +139,7 @@ def test_scores_of_a_wrong_shape_are_refused() -> None:
 
 @pytest.mark.parametrize("confidence", [0.4, 1.0, 1.5, math.nan])
 def test_an_impossible_confidence_is_refused_before_the_training(confidence: float) -> None:
-    def train(included: np.ndarray) -> np.ndarray:
+    def train(included: NDArray[Any]) -> NDArray[Any]:
         raise AssertionError("must not be trained")
 
     with pytest.raises(TacitError, match="confidence"):

@@ -11,13 +11,13 @@ from tacit.audit import audit, build
 
 
 # The shuffle bound is not tight and the distributed audit makes few trials, so their twins must be
-# weaker than 10 % to be noticed.
+# weaker than 10 % to be noticed. The others have exact laws, and runs only check the code.
 @pytest.mark.parametrize(
     ("name", "trials", "twin"),
     [
-        ("fleet-privunit", 1_000_000, 1.0 / 0.9),
+        ("fleet-privunit", 200_000, 1.0 / 0.9),
         ("fleet-distributed", 200_000, 2.0),
-        ("shuffled-krr", 1_000_000, 2.0),
+        ("shuffled-krr", 200_000, 2.0),
     ],
 )
 def test_sound_is_consistent_and_the_twin_refuted(name: str, trials: int, twin: float) -> None:

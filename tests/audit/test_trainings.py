@@ -1,8 +1,9 @@
 """The sound fleets under the one-run audit: not refuted, and refuted with too little noise.
 
 `confidence` is the false-alarm bound of the sound case, 1e-6. The twins are calibrated for a far
-larger epsilon than they claim; in 25 runs each their bounds lay between 1.1 and 1.8, far above the
-quarter that is claimed.
+larger epsilon than they claim; `privunit` never has very little noise, so its twin trains longer.
+In ten runs of it bounds lay between 0.75 and 1.45, in 25 of the other between 1.1 and 1.8, far
+above the quarter that is claimed.
 """
 
 from __future__ import annotations
@@ -26,12 +27,16 @@ def test_a_sound_fleet_is_consistent(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "noise_for"), [("privunit-training", 1000.0), ("distributed-training", 100.0)]
+    ("name", "noise_for", "n_rounds"),
+    [("privunit-training", 1000.0, 80), ("distributed-training", 100.0, 20)],
 )
-def test_a_fleet_with_too_little_noise_is_refuted(name: str, noise_for: float) -> None:
-    result = audit_fleet(name, epsilon=noise_for, claim=0.25)
+def test_a_fleet_with_too_little_noise_is_refuted(
+    name: str, noise_for: float, n_rounds: int
+) -> None:
+    result = audit_fleet(name, epsilon=noise_for, claim=0.25, n_rounds=n_rounds)
     assert result.verdict == "refuted"
     assert result.lower_bound > 0.25
+    assert 0.25 < result.detectable_epsilon < 1.5
 
 
 def test_an_unknown_training_is_refused() -> None:

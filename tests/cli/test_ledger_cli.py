@@ -112,3 +112,29 @@ def test_a_missing_or_foreign_file_is_refused(capsys: Capture, tmp_path: Path) -
     foreign = tmp_path / "foreign.db"
     foreign.write_text("this is not a database, but it is long enough to look like one" * 100)
     assert_refused(tacit(capsys, "ledger", "show", "--db", foreign), "cannot be used")
+
+
+def test_an_anchor_file_shows_a_restored_copy(capsys: Capture, db: Path, tmp_path: Path) -> None:
+    out = tmp_path / "other disk" / "spend.anchor"
+    wrote = tacit(capsys, "ledger", "anchor", "--db", db, "--out", out, "--json").json
+    assert out.read_text().strip() == wrote["anchor"]
+    assert tacit(capsys, "ledger", "show", "--db", db, "--anchor", out).code == 0
+    assert tacit(capsys, "ledger", "verify", "--db", db, "--anchor", out, "--json").json["intact"]
+    changed = ("--per-subject-epsilon", 9, "--reason", "more", "--anchor", out)
+    assert tacit(capsys, "ledger", "budget", "--db", db, *changed).code == 0
+    assert out.read_text().startswith("4:")
+    other = tmp_path / "fresh.db"
+    tacit(capsys, "ledger", "init", "--db", other)
+    assert_refused(tacit(capsys, "ledger", "show", "--db", other, "--anchor", out), "restored")
+    again = tacit(capsys, "ledger", "verify", "--db", other, "--anchor", out, "--json")
+    assert (again.code, again.json["intact"]) == (1, False)
+    refused = tacit(capsys, "ledger", "anchor", "--db", other, "--out", out)
+    assert_refused(refused, "no anchor was written")
+    missing = tacit(capsys, "ledger", "verify", "--db", db, "--anchor", tmp_path / "none")
+    assert_refused(missing, "no anchor")
+
+
+def test_init_begins_an_anchor(capsys: Capture, tmp_path: Path) -> None:
+    path, anchor = tmp_path / "new.db", tmp_path / "new.anchor"
+    made = tacit(capsys, "ledger", "init", "--db", path, "--anchor", anchor, "--json").json
+    assert anchor.read_text().strip() == made["anchor"]

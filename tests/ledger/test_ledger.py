@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -526,3 +527,199 @@ def test_an_edit_with_its_own_hash_recomputed_breaks_the_link_after_it(tmp_path:
     with Ledger.open(path, create=False) as ledger:
         found = ledger.verify()
     assert found.problem == "entry 4 does not follow from the entry before it"
+
+
+def test_deleting_a_subjects_entries_is_noticed_by_the_next_debit(tmp_path: Path) -> None:
+    """Without `verify`: 0.8 of 1 was spent, the rows deleted, and 0.9 more was granted once."""
+    path = tmp_path / "l.db"
+    with Ledger.open(path, per_subject_epsilon=1.0) as ledger:
+        for subject in "abab":
+            ledger.debit(subject=subject, guarantee=cost(0.4), purpose="test")
+        _execute(path, "DELETE FROM entries WHERE subject = 'a'")
+        with pytest.raises(LedgerError, match="entries of 'a' were removed"):
+            ledger.debit(subject="a", guarantee=cost(0.9), purpose="test")
+        with pytest.raises(LedgerError, match="nothing was released"):
+            ledger.spent("a")
+        assert not ledger.verify()
+
+
+HIDING_A = {
+    "entries renamed": "UPDATE entries SET subject = 'z' WHERE subject = 'a'",
+    "last entry deleted": "DELETE FROM entries WHERE id = 4",
+    "account deleted": "DELETE FROM accounts WHERE account = 'a'",
+    "account renamed": "UPDATE accounts SET account = 'z' WHERE account = 'a'",
+    "account moved": "UPDATE accounts SET bucket = bucket + 1 WHERE account = 'a'",
+    "account rewound": "UPDATE accounts SET last = 2, hash = (SELECT hash FROM entries"
+    " WHERE id = 2) WHERE account = 'a'",
+    "tree emptied": "DELETE FROM nodes",
+    "accounts emptied": "DELETE FROM accounts",
+    "seal deleted": "DELETE FROM seal",
+    "root replaced": "UPDATE seal SET root = '" + "0" * 64 + "'",
+}
+
+
+@pytest.mark.parametrize("edit", HIDING_A)
+def test_no_way_of_hiding_a_subject_gives_it_a_new_budget(tmp_path: Path, edit: str) -> None:
+    path = tmp_path / "l.db"
+    with Ledger.open(path, per_subject_epsilon=1.0) as ledger:
+        for subject in "abab":
+            ledger.debit(subject=subject, guarantee=cost(0.4), purpose="test")
+        _execute(path, HIDING_A[edit], "DELETE FROM entries WHERE subject = 'a' AND id <> 2")
+        with pytest.raises(LedgerError, match="nothing was released"):
+            ledger.debit(subject="a", guarantee=cost(0.1), purpose="test")
+        assert not ledger.verify()
+
+
+@pytest.mark.parametrize("edit", HIDING_A)
+def test_verify_finds_every_edit_of_the_accounts(tmp_path: Path, edit: str) -> None:
+    path = tmp_path / "l.db"
+    with Ledger.open(path, per_subject_epsilon=1.0) as ledger:
+        for subject in "abab":
+            ledger.debit(subject=subject, guarantee=cost(0.4), purpose="test")
+        assert ledger.verify()
+        _execute(path, HIDING_A[edit])
+        assert not ledger.verify()
+
+
+def test_deleting_a_lowered_budget_does_not_bring_the_old_one_back(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with Ledger.open(path, per_subject_epsilon=5.0) as ledger:
+        ledger.change_budgets(reason="too generous", per_subject_epsilon=1.0)
+        ledger.debit(subject="a", guarantee=cost(0.5), purpose="test")
+        _execute(path, "DELETE FROM entries WHERE kind = 'budget'")
+        with pytest.raises(LedgerError, match="nothing was released"):
+            ledger.debit(subject="a", guarantee=cost(4.0), purpose="test")
+
+
+SPELLINGS = ["Ann", "Ann ", "ann", " ANN", "A\u006e\u006e", "\uff21nn", "An\u200bn", "Ann\n"]
+
+
+def test_one_person_has_one_budget_however_the_name_is_spelled(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l.db", per_subject_epsilon=1.0) as ledger:
+        ledger.debit(subject="Ann", guarantee=cost(0.9), purpose="test")
+        for spelling in SPELLINGS:
+            with pytest.raises(BudgetExceeded):
+                ledger.debit(subject=spelling, guarantee=cost(0.9), purpose="test")
+            assert ledger.spent(spelling).epsilon == 0.9
+            assert len(ledger.entries(spelling)) == 1
+        ledger.debit(subject="ann", guarantee=cost(0.1), purpose="test")
+        assert ledger.subjects().keys() == {"Ann"}  # as it was first written
+        ledger.debit(subject="Anna", guarantee=cost(0.9), purpose="test")
+        ledger.debit(subject="\u00c4nn", guarantee=cost(0.9), purpose="test")
+        ledger.debit(subject="stra\u00dfe 7", guarantee=cost(0.5), purpose="test")
+        ledger.debit(subject="STRASSE  7", guarantee=cost(0.5), purpose="test")
+        assert ledger.remaining("strasse 7").epsilon == 0.0
+        assert ledger.verify()
+
+
+@pytest.mark.parametrize("subject", [" ", "\t\n", "\u200b", "\u00ad \u200d"])
+def test_a_name_of_nothing_visible_is_refused(tmp_path: Path, subject: str) -> None:
+    with Ledger.open(tmp_path / "l.db") as ledger, pytest.raises(LedgerError, match="not empty"):
+        ledger.debit(subject=subject, guarantee=cost(1.0), purpose="test")
+
+
+def _copy_of(path: Path, name: str) -> Path:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return Path(shutil.copy(path, path.with_name(name)))
+
+
+def test_a_restored_copy_is_refused_where_there_is_an_anchor(tmp_path: Path) -> None:
+    path, anchor = tmp_path / "l.db", tmp_path / "elsewhere" / "l.anchor"
+    with Ledger.open(path, per_subject_epsilon=1.0, anchor=anchor) as ledger:
+        ledger.debit(subject="a", guarantee=cost(0.5), purpose="test")
+        old = _copy_of(path, "old.db")
+        ledger.debit(subject="a", guarantee=cost(0.5), purpose="test")
+        old.replace(path)
+        with pytest.raises(LedgerError, match="restored an old copy"):
+            ledger.debit(subject="a", guarantee=cost(0.5), purpose="test")
+        assert "chain ends" in str(ledger.verify().problem)
+    with pytest.raises(LedgerError, match="restored an old copy"):
+        Ledger.open(path, create=False, anchor=anchor)
+    with Ledger.open(path, create=False) as blind:  # nobody else can tell
+        blind.debit(subject="a", guarantee=cost(0.5), purpose="test")
+
+
+def test_a_ledger_may_be_ahead_of_its_anchor_and_catches_up(tmp_path: Path) -> None:
+    path, anchor = tmp_path / "l.db", tmp_path / "l.anchor"
+    Ledger.open(path, anchor=anchor).close()
+    with Ledger.open(path) as ledger:  # as after a crash between the debit and its anchor
+        ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+    assert anchor.read_text().startswith("1:")
+    with Ledger.open(path, anchor=anchor) as ledger:
+        ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+        assert anchor.read_text().strip() == ledger.anchor()
+        assert anchor.stat().st_mode & 0o077 == 0
+
+
+def test_a_missing_or_unreadable_anchor_is_refused(tmp_path: Path) -> None:
+    path, anchor = tmp_path / "l.db", tmp_path / "l.anchor"
+    with Ledger.open(path, anchor=anchor) as ledger:
+        ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+        anchor.unlink()
+        with pytest.raises(LedgerError, match="no anchor"):
+            ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+        anchor.write_text("nonsense")
+        with pytest.raises(LedgerError, match="COUNT:HASH"):
+            ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+    anchor.unlink()
+    with pytest.raises(LedgerError, match="no anchor"):
+        Ledger.open(path, anchor=anchor)
+
+
+def _without_accounts(path: Path) -> None:
+    """Turn a ledger into what the version before accounts wrote: the same entries and head."""
+    _execute(
+        path, "DROP TABLE accounts", "DROP TABLE nodes", "DROP TABLE seal",
+        "PRAGMA user_version = 1",
+    )  # fmt: skip
+
+
+def test_a_ledger_from_before_accounts_is_checked_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    _five_entries(path)
+    _without_accounts(path)
+    with Ledger.open(path, create=False) as ledger:
+        assert ledger.spent("a").epsilon == 2.0
+        ledger.debit(subject="A", guarantee=cost(7.0), purpose="test")
+        with pytest.raises(BudgetExceeded):
+            ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
+        assert ledger.verify()
+
+
+def test_an_earlier_ledger_that_was_altered_or_counts_one_subject_twice_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "l.db"
+    _five_entries(path)
+    _without_accounts(path)
+    _execute(path, "DELETE FROM entries WHERE subject = 'b'")
+    with pytest.raises(LedgerError, match="is not intact: entry 3 is missing"):
+        Ledger.open(path, create=False)
+    other = tmp_path / "other.db"
+    _five_entries(other)
+    _without_accounts(other)
+    _execute(other, "UPDATE entries SET subject = 'B ' WHERE id = 4")
+    with pytest.raises(LedgerError, match="'b' and 'B ' apart"):
+        Ledger.open(other, create=False)
+
+
+def test_tiny_amounts_are_not_lost(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l.db", per_subject_epsilon=3e-300) as ledger:
+        for _ in range(3):
+            ledger.debit(subject="a", guarantee=cost(1e-300), purpose="test")
+        with pytest.raises(BudgetExceeded):
+            ledger.debit(subject="a", guarantee=cost(1e-300), purpose="test")
+
+
+def test_many_subjects_share_a_tree_that_verifies(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with Ledger.open(path, per_subject_epsilon=2.0) as ledger:
+        ledger.debit_many([f"s{n}" for n in range(6000)], guarantee=cost(1.0), purpose="test")
+        ledger.debit_many([f"S{n}" for n in range(0, 6000, 7)], guarantee=cost(1.0), purpose="t")
+        assert ledger.verify()
+        assert ledger.spent("s7").epsilon == 2.0
+        _execute(path, "DELETE FROM entries WHERE subject = 's4'")
+        ledger.debit(subject="s5", guarantee=cost(1.0), purpose="test")
+        with pytest.raises(LedgerError, match="'s4' were removed"):
+            ledger.debit(subject="s4", guarantee=cost(1.0), purpose="test")

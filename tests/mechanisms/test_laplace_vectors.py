@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.errors import TacitError
@@ -32,14 +34,14 @@ def test_clipped_rows_are_inside_and_keep_their_direction(
         assert np.array_equal(clipped, vectors)
 
 
-def noise_of(clip_norm: float, epsilon: float) -> np.ndarray:
+def noise_of(clip_norm: float, epsilon: float) -> NDArray[Any]:
     vectors = np.tile([[3.0, 0.0, -1.0]], (100_000, 1))
     inside = clip_l1(vectors, clip_norm=clip_norm)
     out = laplace_vectors(vectors, clip_norm=clip_norm, epsilon=epsilon, source=SYSTEM_NOISE)
     return (out - inside).ravel()
 
 
-def scale_is(noise: np.ndarray, scale: float) -> bool:
+def scale_is(noise: NDArray[Any], scale: float) -> bool:
     """Whether mean |noise|, whose standard deviation is the scale, is the scale."""
     z = stats.norm.isf(FALSE_ALARM / 2)
     return bool(abs(np.abs(noise).mean() - scale) < z * scale / math.sqrt(noise.size))
@@ -52,22 +54,22 @@ def test_noise_has_scale_two_clips_over_epsilon_and_a_twin_does_not() -> None:
     assert not scale_is(noise, 0.49)
 
 
-def only_from(released: np.ndarray, x: float, other: float, scale: float) -> np.ndarray:
+def only_from(released: NDArray[Any], x: float, other: float, scale: float) -> NDArray[Any]:
     """Where a float64 sum of `x` and Laplace noise can be what was released, and none of `other`.
 
     Looks for a uniform of the sampler that gives exactly this sum, near the one that would in real
     numbers.
     """
 
-    def possible(centre: float) -> np.ndarray:
+    def possible(centre: float) -> NDArray[Any]:
         distance = released - centre
         guess = 0.5 * -np.expm1(-np.abs(distance) / scale)
         near = np.floor(guess * 2.0**52)[:, None] + np.arange(-64, 65)
         uniforms = (near + 0.5) * 2.0**-52
         noise = -scale * np.log1p(-2.0 * uniforms) * np.sign(distance)[:, None]
-        return np.asarray((centre - noise == released[:, None]).any(axis=1)) | np.asarray(
-            (centre + noise == released[:, None]).any(axis=1)
-        )
+        hit: NDArray[Any] = (centre - noise == released[:, None]).any(axis=1)
+        hit |= (centre + noise == released[:, None]).any(axis=1)
+        return hit
 
     return possible(x) & ~possible(other)
 
@@ -95,6 +97,6 @@ def test_bad_clip_norms_are_refused(clip_norm: float) -> None:
 
 
 @pytest.mark.parametrize("vectors", [np.array([[np.nan]]), np.array([[np.inf]]), np.zeros(3)])
-def test_bad_vectors_are_refused(vectors: np.ndarray) -> None:
+def test_bad_vectors_are_refused(vectors: NDArray[Any]) -> None:
     with pytest.raises(TacitError, match="vectors"):
         laplace_vectors(vectors, clip_norm=1.0, epsilon=1.0, source=SYSTEM_NOISE)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.errors import TacitError
@@ -28,13 +30,13 @@ FALSE_ALARM = 1e-7  # per check
 N = 2_000_000
 
 
-def counts_fit(released: np.ndarray, expected: np.ndarray) -> bool:
+def counts_fit(released: NDArray[Any], expected: NDArray[Any]) -> bool:
     """Chi-square of released symbols against expected probabilities."""
     observed = np.bincount(released, minlength=len(expected))
     return bool(stats.chisquare(observed, expected * released.size).pvalue > FALSE_ALARM)
 
 
-def release_krr(epsilon: float) -> np.ndarray:
+def release_krr(epsilon: float) -> NDArray[Any]:
     symbols = np.full(N, 2, dtype=np.intp)
     return randomize_symbols(symbols, n_symbols=4, epsilon=epsilon, source=SYSTEM_NOISE)
 
@@ -95,7 +97,7 @@ def test_channel_epsilon_is_the_largest_log_ratio_and_never_below() -> None:
 @pytest.mark.parametrize("word", [0, 3, 4, 2**63, 2**64 - 1])
 def test_an_output_without_weight_is_never_released(word: int) -> None:
     class Fixed:
-        def words(self, count: int) -> np.ndarray:
+        def words(self, count: int) -> NDArray[Any]:
             return np.full(count, word, dtype=np.uint64)
 
     channel = np.array([[0.0, 0.5, 0.0, 0.5, 0.0]])
@@ -155,12 +157,12 @@ def test_bad_epsilons_are_refused(epsilon: float) -> None:
         np.ones((0, 3)),
     ],
 )
-def test_bad_channels_are_refused(channel: np.ndarray) -> None:
+def test_bad_channels_are_refused(channel: NDArray[Any]) -> None:
     with pytest.raises(TacitError, match="channel"):
         channel_epsilon(channel)
 
 
 @pytest.mark.parametrize("symbols", [np.array([3]), np.array([-1]), np.array([0.5])])
-def test_bad_symbols_are_refused(symbols: np.ndarray) -> None:
+def test_bad_symbols_are_refused(symbols: NDArray[Any]) -> None:
     with pytest.raises(TacitError, match="symbols"):
         randomize_symbols(symbols, n_symbols=3, epsilon=1.0, source=SYSTEM_NOISE)

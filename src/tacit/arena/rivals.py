@@ -22,7 +22,7 @@ from tacit.arrays import Cube
 from tacit.data import Dataset
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, Unprotected
-from tacit.noise import SYSTEM_NOISE, laplace
+from tacit.noise import SYSTEM_NOISE, float_laplace
 from tacit.system.extras import needs
 
 CLIP = 3.0
@@ -75,10 +75,10 @@ def _noise(X: Cube, epsilon: float | None, *, total: bool) -> Cube:
     if epsilon is None:
         return X
     if not total:
-        return X + laplace(X.shape, scale=1.0 / epsilon, source=SYSTEM_NOISE)
+        return X + float_laplace(X.shape, scale=1.0 / epsilon, source=SYSTEM_NOISE)
     sensitivity = 2.0 * CLIP * X.shape[1] * X.shape[2]
     clipped: Cube = np.clip(X, -CLIP, CLIP)
-    return clipped + laplace(X.shape, scale=sensitivity / epsilon, source=SYSTEM_NOISE)
+    return clipped + float_laplace(X.shape, scale=sensitivity / epsilon, source=SYSTEM_NOISE)
 
 
 def _guarantee(epsilon: float | None, *, total: bool) -> Guarantee:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from tacit.arrays import Floats
 
@@ -27,6 +27,64 @@ def proportion_above(hits: int, runs: int, *, false_alarm: float) -> float:
 def proportion_below(hits: int, runs: int, *, false_alarm: float) -> float:
     """Clopper-Pearson: the proportion is at most this, wrong with probability `false_alarm`."""
     return 1.0 if hits == runs else float(special.betainccinv(hits + 1, runs - hits, false_alarm))
+
+
+def proportions_above(hits: Floats, runs: int, *, false_alarm: float) -> Floats:
+    """`proportion_above` for several numbers of hits."""
+    some = np.maximum(hits, 1.0)
+    return np.where(hits > 0.0, special.betaincinv(some, runs - some + 1.0, false_alarm), 0.0)
+
+
+def proportions_below(hits: Floats, runs: int, *, false_alarm: float) -> Floats:
+    """`proportion_below` for several numbers of hits."""
+    most = np.minimum(hits, runs - 1.0)
+    return np.where(hits < runs, special.betainccinv(most + 1.0, runs - most, false_alarm), 1.0)
+
+
+POWER = 0.95  # of the violations that a verdict says it would have seen
+
+
+def detectable(claim: Claim, fpr: float, *, runs: int, false_alarm: float) -> float:
+    """The smallest epsilon that this test would refute with 95 % power.
+
+    A mechanism under which the test fires with probability `fpr` on x' and as often on x as this
+    epsilon allows is refuted by `runs` runs of each, with that probability or more.
+    """
+    fpr = max(fpr, 1.0 / runs)
+    alarms = _quantile(1.0 - (1.0 - POWER) / 2.0, runs, fpr)
+    high = proportion_below(alarms, runs, false_alarm=false_alarm)
+    tpr = _least_tpr(claim, high, runs=runs, false_alarm=false_alarm, miss=(1.0 - POWER) / 2.0)
+    return math.inf if tpr is None else claim.epsilon_for(tpr, fpr)
+
+
+def detectable_event(claim: Claim, *, runs: int, false_alarm: float) -> float:
+    """How likely outputs of x that x' never gives must be to be found with 95 % power."""
+    high = proportion_below(0, runs, false_alarm=false_alarm)
+    tpr = _least_tpr(claim, high, runs=runs, false_alarm=false_alarm, miss=1.0 - POWER)
+    return 1.0 if tpr is None else tpr
+
+
+def _least_tpr(
+    claim: Claim, high: float, *, runs: int, false_alarm: float, miss: float
+) -> float | None:
+    """The least rate whose `miss` quantile of hits still refutes the claim; None if none does."""
+
+    def refutes(hits: int) -> bool:
+        low = proportion_above(hits, runs, false_alarm=false_alarm)
+        return claim.epsilon_for(low, high) > claim.epsilon
+
+    if not refutes(runs):
+        return None
+    least, most = 0, runs
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if refutes(middle) else (middle, most)
+    # P[Binomial(runs, rate) >= most] = 1 - miss
+    return float(special.betaincinv(most, runs - most + 1, 1.0 - miss)) if most < runs else None
+
+
+def _quantile(level: float, runs: int, rate: float) -> int:
+    return int(stats.binom.ppf(level, runs, rate))
 
 
 class Claim(Protocol):
@@ -123,12 +181,12 @@ def calibrate_gaussian_sigma(epsilon: float, delta: float) -> float:
     return _smallest_sigma(gaussian_epsilon, epsilon, delta)
 
 
-def discrete_gaussian_epsilon(sigma: float, delta: float) -> float:
-    """The exact epsilon of discrete Gaussian noise on an integer of sensitivity 1."""
-    tail = _discrete_tail(sigma)
+def discrete_gaussian_epsilon(sigma: float, delta: float, *, shift: int = 1) -> float:
+    """The exact epsilon of discrete Gaussian noise on an integer of sensitivity `shift`."""
+    tail = np.append(_discrete_tail(sigma), np.zeros(shift))
 
     def excess(epsilon: float) -> float:
-        return float(np.max(tail[:-1] - math.exp(min(epsilon, 700.0)) * tail[1:])) - delta
+        return float(np.max(tail[:-shift] - math.exp(min(epsilon, 700.0)) * tail[shift:])) - delta
 
     return _root_above(excess)
 

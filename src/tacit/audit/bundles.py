@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.audit.bounds import DpClaim
 from tacit.audit.engine import Audited
+from tacit.audit.laws import Law, PrivUnitLaw, channel_law, vector_law
 from tacit.audit.setting import Setting
 from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Guarantee
-from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
+from tacit.noise import SYSTEM_NOISE, NoiseSource, float_laplace
 from tacit.system.progress import silent
 
 if TYPE_CHECKING:
@@ -126,7 +127,20 @@ def _audited_head(
         return np.asarray(head.randomize(rows, source=source))
 
     pairs = _symbol_pairs(head) if head.kind == "label" else _vector_pairs(reached)
-    return Audited(name, DpClaim(epsilon=claim), run, pairs, guarantee)
+    return Audited(name, DpClaim(epsilon=claim), run, pairs, guarantee, _law_of(head))
+
+
+def _law_of(head: Any) -> Law:
+    """What the head says of its own outputs."""
+    if head.kind == "label":
+        return channel_law(head.channel)
+    if head.kind == "shapes":
+        budgets = head.epsilon * head.shares[head.shares > 0.0]
+        width = head.projection.shape[-1]
+        return vector_law(np.repeat(budgets, width).tolist(), parts=budgets.size)
+    if head.privunit is not None:
+        return PrivUnitLaw(head.privunit, single=True)
+    return vector_law([head.epsilon] * head.dimension)
 
 
 def _audited_published(
@@ -147,7 +161,7 @@ def _audited_published(
 
     def run(i: int, count: int) -> Floats:
         shape = (count, centres.shape[1])
-        return np.asarray(centres[i] + laplace(shape, scale=scales[i], source=SYSTEM_NOISE))
+        return np.asarray(centres[i] + float_laplace(shape, scale=scales[i], source=SYSTEM_NOISE))
 
     order = np.argsort(scales)
     pairs = [(int(order[0]), int(order[-1])), (int(order[0]), int(order[len(order) // 2]))]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from tacit.arrays import Floats
+from tacit.audit.bounds import POWER
 from tacit.audit.engine import AuditResult, check_confidence
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.noise import SYSTEM_NOISE, NoiseSource, bernoulli
@@ -65,6 +66,10 @@ def audit_training(
         )
         bounds.append((lower, right / (2 * half)))
     lower, rate = max(bounds)
+    noticed = detectable_by_guesses(
+        n_canaries=n_canaries, claimed_epsilon=claimed_epsilon, delta=delta, false_alarm=false_alarm
+    )
+    refuted = lower > claimed_epsilon
     return AuditResult(
         mechanism=name,
         claimed_epsilon=claimed_epsilon,
@@ -72,11 +77,15 @@ def audit_training(
         lower_bound=lower,
         confidence=confidence,
         trials=1,
-        verdict="refuted" if lower > claimed_epsilon else "consistent",
+        verdict="refuted" if refuted else "consistent",
         tpr=rate,
         fpr=1.0 - rate,
         n_pairs=n_canaries,
         seconds=time.perf_counter() - started,
+        detectable_epsilon=noticed,
+        finding="more canaries were guessed right than the claim allows"
+        if refuted
+        else "no more canaries were guessed right than the claim allows",
     )
 
 
@@ -108,6 +117,39 @@ def one_run_lower_bound(
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) < 0.0 else (low, middle)
     return low
+
+
+def detectable_by_guesses(
+    *, n_canaries: int, claimed_epsilon: float, delta: float, false_alarm: float
+) -> float:
+    """The smallest epsilon that would be refuted with 95 % power if guesses were as good as it.
+
+    That is, if each guess were right with probability e**epsilon / (1 + e**epsilon), the most that
+    epsilon-DP allows. From a model one guesses far worse, so much larger ones may go unnoticed.
+    """
+    found = math.inf
+    for share in _GUESS_SHARES:
+        guesses = 2 * max(1, int(share * n_canaries / 2))
+
+        def refutes(right: int, guesses: int = guesses) -> bool:
+            p = one_run_p_value(
+                n_canaries=n_canaries,
+                n_guesses=guesses,
+                n_right=right,
+                epsilon=claimed_epsilon,
+                delta=delta,
+            )
+            return p < false_alarm
+
+        if not refutes(guesses):
+            continue
+        low, high = 0, guesses
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if refutes(middle) else (middle, high)
+        rate = float(special.betaincinv(high, guesses - high + 1, POWER))
+        found = min(found, float(special.logit(rate)))
+    return found
 
 
 def one_run_p_value(

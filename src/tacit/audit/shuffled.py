@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
 from tacit import mechanisms, noise
 from tacit.arrays import Floats, Integers
 from tacit.audit.bounds import DpClaim, GaussianClaim
 from tacit.audit.engine import Audited
+from tacit.audit.laws import FiniteLaw, PrivUnitLaw
 from tacit.audit.pairs import ball_pairs, symbol_pairs
 from tacit.audit.setting import Setting
 
@@ -39,7 +42,8 @@ def fleet_privunit(setting: Setting) -> Audited:
         return report.randomize(rows, source=setting.source)
 
     pairs = ball_pairs(plan.dimension, order=2, n_random=3)
-    return Audited("fleet-privunit", DpClaim(epsilon=setting.claim), run, pairs)
+    law = PrivUnitLaw(report.parameters, single=True)
+    return Audited("fleet-privunit", DpClaim(epsilon=setting.claim), run, pairs, law=law)
 
 
 def fleet_distributed(setting: Setting) -> Audited:
@@ -101,4 +105,32 @@ def shuffled_krr(setting: Setting) -> Audited:
         return np.stack(counts, axis=1)
 
     claim = DpClaim(epsilon=bound.central_epsilon, delta=delta)
-    return Audited("shuffled-krr", claim, run, symbol_pairs(n_symbols))
+    law = _shuffled_law(mechanisms.krr_matrix(n_symbols, setting.epsilon))
+    return Audited("shuffled-krr", claim, run, symbol_pairs(n_symbols), law=law)
+
+
+def _shuffled_law(channel: Floats) -> FiniteLaw:
+    """How often each of three symbols occurs among all reports, by first symbol of the first.
+
+    Everybody else holds the last symbol: their counts are multinomial, and one more is added.
+    """
+    counts = [(a, b) for a in range(_CLIENTS + 1) for b in range(_CLIENTS + 1 - a)]
+    place = {pair: i for i, pair in enumerate(counts)}
+    others = stats.multinomial(_CLIENTS - 1, channel[-1] / channel[-1].sum())
+    table = np.zeros((len(channel), len(counts)))
+    for a, b in counts:
+        if a + b < _CLIENTS:
+            mass = others.pmf([a, b, _CLIENTS - 1 - a - b])
+            for symbol, more in enumerate(((a + 1, b), (a, b + 1), (a, b))):
+                table[:, place[more]] += mass * channel[:, symbol]
+
+    numbers = np.full((_CLIENTS + 1, _CLIENTS + 1), -1)
+    for (a, b), i in place.items():
+        numbers[a, b] = i
+
+    def columns(outputs: Floats) -> NDArray[np.intp]:
+        whole = np.clip(outputs, 0, _CLIENTS).astype(np.intp)
+        good = np.all(whole == outputs, axis=1) & (outputs.sum(axis=1) == _CLIENTS)
+        return np.where(good, numbers[whole[:, 0], whole[:, 1]], -1)
+
+    return FiniteLaw(table, columns)

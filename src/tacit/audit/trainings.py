@@ -42,6 +42,7 @@ def audit_fleet(
     claim: float | None = None,
     confidence: float = 0.999999,
     n_clients: int = _N_CLIENTS,
+    n_rounds: int = _N_ROUNDS,
     progress: Progress = silent,
 ) -> AuditResult:
     """Train a sound fleet once at (epsilon, delta) and test `claim`, or epsilon itself.
@@ -65,7 +66,7 @@ def audit_fleet(
         n_clients=n_clients,
         epsilon=epsilon,
         delta=delta,
-        n_rounds=_N_ROUNDS,
+        n_rounds=n_rounds,
     )
     rows = feature_map(plan).transform(generated_signals(n_clients, 1, _LENGTH, rng))
     products = rows @ rows.T

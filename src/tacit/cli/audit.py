@@ -38,9 +38,14 @@ def audit_command(
 ) -> None:
     """Bound epsilon from below; refuted means: the mechanism leaks more than it claims.
 
+    Where a mechanism states its law the bound is exact and runs show that the code follows the law.
+
+    Every result says what it would have noticed with 95 % power.
+
     Example: `tacit audit krr --epsilon 1 --trials 1000000`
 
-    See it refute: `tacit audit laplace --epsilon 1.1 --claim 1`. A bundle: `tacit audit DIR`
+    See it refute: `tacit audit laplace --epsilon 1.1 --claim 1`, or `tacit audit float-laplace`,
+    noise whose last bits give the value away. A bundle: `tacit audit DIR`
 
     A training runs once, with every client as a canary: `tacit audit privunit-training --epsilon 8`
     """
@@ -73,9 +78,10 @@ def audit_command(
 
 
 def _find(name: str, *, epsilon: float, delta: float, claim: float | None) -> Audited:
-    from tacit.audit import build, mechanism_names
+    from tacit.audit import build, demonstration_names, mechanism_names
 
-    if name not in mechanism_names() and Path(name).exists():
+    named = {*mechanism_names(), *demonstration_names()}
+    if name not in named and Path(name).exists():
         from tacit.audit.bundles import audited_bundle
 
         return audited_bundle(Path(name), claim=claim)
@@ -90,7 +96,10 @@ def _emit_all(results: list[AuditResult], *, as_json: bool) -> None:
         "verdict": "refuted" if refuted else "consistent",
         "mechanisms": [result.to_dict() for result in results],
     }
-    columns = ("mechanism", "claimed_epsilon", "delta", "lower_bound", "verdict", "seconds")
+    columns = (
+        "mechanism", "claimed_epsilon", "delta", "lower_bound", "method", "verdict",
+        "detectable_epsilon", "detectable_event", "seconds",
+    )  # fmt: skip
 
     def render() -> None:
         rows = [result.to_dict() for result in results]

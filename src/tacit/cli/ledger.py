@@ -18,6 +18,10 @@ DEFAULT_DB = Path("tacit-ledger.db")
 BudgetOption = Annotated[float | None, typer.Option(help="Epsilon for the whole store.")]
 DeltaOption = Annotated[float | None, typer.Option(help="Delta for the whole store.")]
 SubjectOption = Annotated[float | None, typer.Option(help="Epsilon for each subject.")]
+AnchorOption = Annotated[
+    Path | None,
+    typer.Option("--anchor", help="File kept elsewhere that shows an old copy of the ledger."),
+]
 SubjectDeltaOption = Annotated[float | None, typer.Option(help="Delta for each subject.")]
 
 
@@ -28,6 +32,7 @@ def init_command(
     budget_delta: DeltaOption = None,
     per_subject_epsilon: SubjectOption = None,
     per_subject_delta: SubjectDeltaOption = None,
+    anchor: AnchorOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Open a new ledger with its budgets, which are fixed from then on.
@@ -45,6 +50,7 @@ def init_command(
         budget_delta=budget_delta,
         per_subject_epsilon=per_subject_epsilon,
         per_subject_delta=per_subject_delta,
+        anchor=anchor,
     ) as ledger:
         result = {"db": db, "budgets": ledger.budgets(), "anchor": ledger.anchor()}
     emit(result, as_json=as_json)
@@ -58,6 +64,7 @@ def budget_command(
     budget_delta: DeltaOption = None,
     per_subject_epsilon: SubjectOption = None,
     per_subject_delta: SubjectDeltaOption = None,
+    anchor: AnchorOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Change budgets, and record the change as an entry of the chain.
@@ -66,7 +73,7 @@ def budget_command(
     """
     from tacit.ledger import Ledger
 
-    with Ledger.open(db, create=False) as ledger:
+    with Ledger.open(db, create=False, anchor=anchor) as ledger:
         entry = ledger.change_budgets(
             reason=reason,
             budget_epsilon=budget_epsilon,
@@ -82,6 +89,7 @@ def budget_command(
 def show_command(
     db: DbOption = DEFAULT_DB,
     subject: Annotated[str | None, typer.Option(help="Only this subject.")] = None,
+    anchor: AnchorOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show entries, what is spent and what remains.
@@ -91,7 +99,7 @@ def show_command(
     from tacit.guarantee import rounded_down, rounded_up
     from tacit.ledger import Ledger
 
-    with Ledger.open(db, create=False) as ledger:
+    with Ledger.open(db, create=False, anchor=anchor) as ledger:
         entries = ledger.entries(subject)
         spent, left = ledger.spent(subject), ledger.remaining(subject)
         result = {
@@ -121,7 +129,8 @@ def show_command(
 def verify_command(
     db: DbOption = DEFAULT_DB,
     anchor: Annotated[
-        str | None, typer.Option(help="COUNT:HASH kept elsewhere; finds a rewritten history.")
+        str | None,
+        typer.Option(help="COUNT:HASH or a file of it, kept elsewhere; finds a rewritten history."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -131,8 +140,9 @@ def verify_command(
     """
     from tacit.ledger import Ledger
 
+    given = anchor if anchor is None or ":" in anchor else _anchor_in(Path(anchor))
     with Ledger.open(db, create=False) as ledger:
-        found = ledger.verify(anchor)
+        found = ledger.verify(given)
     result = {
         "intact": found.intact,
         "entries": found.entries,
@@ -142,6 +152,38 @@ def verify_command(
     emit(result, as_json=as_json)
     if not found.intact:
         raise typer.Exit(1)
+
+
+def _anchor_in(path: Path) -> str:
+    from tacit.errors import LedgerError
+    from tacit.ledger.anchors import read_anchor
+
+    found = read_anchor(path)
+    if found is None:
+        raise LedgerError(f"there is no anchor at {path}; give a file or COUNT:HASH.")
+    return str(found)
+
+
+@app.command("anchor")
+def anchor_command(
+    out: Annotated[Path, typer.Option(help="The file to write, best on another disk.")],
+    db: DbOption = DEFAULT_DB,
+    as_json: JsonFlag = False,
+) -> None:
+    """Verify the ledger and write its anchor, to be given with --anchor from then on.
+
+    Example: `tacit ledger anchor --db spend.db --out spend.anchor`
+    """
+    from tacit.errors import LedgerError
+    from tacit.ledger import Ledger
+    from tacit.ledger.anchors import parse_anchor, write_anchor
+
+    with Ledger.open(db, create=False) as ledger:
+        found = ledger.verify(_anchor_in(out) if out.exists() else None)
+    if not found.intact:
+        raise LedgerError(f"{db} is not intact: {found.problem}; no anchor was written.")
+    write_anchor(out, parse_anchor(found.anchor))
+    emit({"anchor": found.anchor, "out": out}, as_json=as_json)
 
 
 @app.command("export")

@@ -3,12 +3,15 @@
 Guarantee: when `debit` returns, the entry is on disk (SQLite, write-ahead log, synchronous=FULL)
 and survives the death of the process or the machine; when it raises, nothing was debited unless
 the commit itself was interrupted, which can only over-count. Entries form a hash chain with a head
-record, so an edited, inserted or removed entry is found by `verify`, the last ones included.
+record, so an edited, inserted or removed entry is found by `verify`, the last ones included; if the
+entries of the subject at hand or the budgets were edited or removed, the next debit is refused.
+One subject is one budget: names that differ in case, spaces or invisible characters are the same.
 Assumes: callers debit before they release, and the disk keeps what it acknowledged.
 Composes: basically, epsilons and deltas add up per subject and over the whole store, in decimal
 arithmetic that rounds up; a composed guarantee for many rounds is debited as one entry.
 Not covered: someone who may write the file can rewrite the whole chain, or restore or delete the
-file; keep the `anchor` elsewhere and pass it to `verify` to find that out.
+file; open it with an `anchor` file kept elsewhere, and debits are refused on a ledger that is
+older than its anchor.
 
 Standard library only, because devices carry this module.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,10 +31,13 @@ from typing import Literal
 
 from tacit.errors import LedgerError, check_epsilon, check_positive
 from tacit.guarantee import DpGuarantee
+from tacit.ledger import accounts as summaries
 from tacit.ledger import rows as rows
+from tacit.ledger.anchors import Anchor, parse_anchor, read_anchor, write_anchor
 from tacit.ledger.chain import Budgets, Entry, exact, float_down, float_up, replay
 from tacit.ledger.export import write_entries
 from tacit.ledger.store import Store
+from tacit.ledger.subjects import account_of
 
 __all__ = ["Amount", "Entry", "Ledger", "SubjectKind", "Verification"]
 
@@ -67,8 +73,11 @@ class Verification:
 class Ledger:
     """One store of debits; use as a context manager, from any number of threads and processes."""
 
-    def __init__(self, path: Path, *, timeout_seconds: float) -> None:
+    def __init__(
+        self, path: Path, *, timeout_seconds: float, anchor_path: Path | None = None
+    ) -> None:
         self.path = path.absolute()
+        self.anchor_path = None if anchor_path is None else anchor_path.absolute()
         self._store = Store(self.path, timeout_seconds=timeout_seconds)
         self._identity: str | None = None
 
@@ -84,12 +93,16 @@ class Ledger:
         new_per_subject_epsilon: float | None = None,
         create: bool = True,
         timeout_seconds: float = 30.0,
+        anchor: str | os.PathLike[str] | None = None,
     ) -> Ledger:
         """Open a ledger, or create it with these budgets; budgets are fixed at creation.
 
         Opening an existing ledger with other budgets is refused: use `change_budgets`, which
         records the change in the chain. `new_per_subject_epsilon` is the budget of a ledger that
         this call creates, and says nothing about an existing one.
+
+        `anchor` names a file, best on another disk, that is renewed after every debit. A ledger
+        that is older than its anchor is refused: somebody restored a copy from before.
         """
         asked = Budgets(
             budget_epsilon=_limit(budget_epsilon, "budget_epsilon"),
@@ -99,9 +112,11 @@ class Ledger:
         )
         check_positive(timeout_seconds, name="timeout_seconds")
         default = _limit(new_per_subject_epsilon, "new_per_subject_epsilon")
-        ledger = cls(Path(path), timeout_seconds=timeout_seconds)
+        anchor_path = None if anchor is None else Path(anchor)
+        ledger = cls(Path(path), timeout_seconds=timeout_seconds, anchor_path=anchor_path)
         ledger._store.touch(create=create)
         ledger._begin_or_check(asked, default, create=create)
+        ledger._check_anchor()
         return ledger
 
     def debit(
@@ -131,11 +146,11 @@ class Ledger:
         """Record one release per subject, all or none, in one transaction."""
         _check_debit(subjects, guarantee, subject_kind)
         ids = []
-        with self._transaction("IMMEDIATE") as connection:
-            last, budgets = rows.trusted_last(connection), rows.budgets_now(connection)
+        with self._appending() as (connection, last, accounts):
+            budgets = rows.budgets_now(connection, accounts)
             for subject in subjects:
                 wanted = rows.debit_entry(subject, guarantee, purpose, subject_kind)
-                last = rows.append(connection, wanted, last=last)
+                last = rows.append(connection, wanted, last=last, accounts=accounts)
                 rows.check_fits(last, budgets)
                 ids.append(last.id)
         return ids
@@ -159,10 +174,10 @@ class Ledger:
         new = {name: value for name, value in given.items() if value is not None}
         if not new or not reason.strip():
             raise LedgerError("change_budgets needs a reason and at least one new budget.")
-        with self._transaction("IMMEDIATE") as connection:
-            budgets = rows.budgets_now(connection).changed(new)
+        with self._appending() as (connection, last, accounts):
+            budgets = rows.budgets_now(connection, accounts).changed(new)
             wanted = rows.budget_entry("budget", budgets, reason=reason)
-            return rows.append(connection, wanted, last=rows.trusted_last(connection)).id
+            return rows.append(connection, wanted, last=last, accounts=accounts).id
 
     def spent(self, subject: str | None = None) -> Amount:
         """What was debited for one subject, or in all, rounded up."""
@@ -173,7 +188,7 @@ class Ledger:
     def remaining(self, subject: str | None = None) -> Amount:
         """What may still be debited for one subject, or in all, rounded down."""
         with self._transaction("DEFERRED") as connection:
-            budgets = rows.budgets_now(connection)
+            budgets = rows.budgets_now(connection, rows.trusted(connection)[1])
             total = rows.spent(connection, None)
             left = [(budgets.budget_epsilon, total[0]), (budgets.budget_delta, total[1])]
             if subject is not None:
@@ -184,19 +199,22 @@ class Ledger:
     def budgets(self) -> dict[str, float | None]:
         """The budgets in force; None means no limit."""
         with self._transaction("DEFERRED") as connection:
-            now = rows.budgets_now(connection)
+            now = rows.budgets_now(connection, rows.trusted(connection)[1])
         return {
             name: None if value is None else float(value) for name, value in now.limits().items()
         }
 
     def entries(self, subject: str | None = None) -> list[Entry]:
         """The debits and budget entries in order, of one subject or all."""
-        where, values = ("", ()) if subject is None else (" WHERE subject = ?", (subject,))
         with self._transaction("DEFERRED") as connection:
-            return list(rows.read(connection, f"{where} ORDER BY id", values))
+            if subject is None:
+                return list(rows.read(connection, " ORDER BY id"))
+            account = rows.trusted(connection)[1].find(subject)
+            name = subject if account is None else account.name
+            return list(rows.read(connection, " WHERE subject = ? ORDER BY id", (name,)))
 
     def subjects(self) -> dict[str, Amount]:
-        """What was debited per subject."""
+        """What was debited per subject, under the name it was first given."""
         last_of_each = " WHERE id IN (SELECT max(id) FROM entries GROUP BY subject) ORDER BY id"
         with self._transaction("DEFERRED") as connection:
             entries = list(rows.read(connection, last_of_each))
@@ -223,10 +241,12 @@ class Ledger:
 
     def verify(self, anchor: str | None = None) -> Verification:
         """Recompute every hash and total; with `anchor`, also that history was not rewritten."""
-        anchors = {} if anchor is None else _parse_anchor(anchor)
+        given = [] if anchor is None else [parse_anchor(anchor)]
+        if self.anchor_path is not None:
+            given += [found for found in [read_anchor(self.anchor_path)] if found is not None]
         with self._transaction("DEFERRED") as connection:
             head = rows.head(connection)
-            problem = replay(rows.read(connection, " ORDER BY id"), head=head, anchors=anchors)
+            problem = _first_problem(connection, head, given)
         return Verification(
             intact=problem is None, entries=head[0], problem=problem, anchor=f"{head[0]}:{head[1]}"
         )
@@ -246,9 +266,11 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, kind: str, *, committed: Callable[[], None] | None = None
+    ) -> Iterator[sqlite3.Connection]:
         """One transaction on the ledger that was opened, and on no other."""
-        with self._store.transaction(kind) as connection:
+        with self._store.transaction(kind, committed=committed) as connection:
             rows.check_tables(connection)
             if rows.identity(connection) != self._identity:
                 raise LedgerError(
@@ -257,21 +279,83 @@ class Ledger:
                 )
             yield connection
 
+    @contextmanager
+    def _appending(self) -> Iterator[tuple[sqlite3.Connection, Entry, summaries.Accounts]]:
+        """A transaction that ends with the accounts saved, and the anchor renewed after it."""
+        renewed: list[Anchor] = []
+
+        def renew() -> None:
+            if self.anchor_path is not None:
+                write_anchor(self.anchor_path, renewed[0])
+
+        with self._transaction("IMMEDIATE", committed=renew) as connection:
+            self._compare_anchor(connection)
+            last, accounts = rows.trusted(connection)
+            yield connection, last, accounts
+            head = rows.head(connection)
+            accounts.save(head)
+            renewed.append(Anchor(*head))
+
+    def _check_anchor(self) -> None:
+        if self.anchor_path is None:
+            return
+        with self._transaction("IMMEDIATE") as connection:
+            head = Anchor(*rows.head(connection))
+            if read_anchor(self.anchor_path) is None and head.count == 1:
+                write_anchor(self.anchor_path, head)  # nothing was debited yet: nothing to miss
+            self._compare_anchor(connection)
+
+    def _compare_anchor(self, connection: sqlite3.Connection) -> None:
+        if self.anchor_path is None:
+            return
+        anchor = read_anchor(self.anchor_path)
+        if anchor is None:
+            raise LedgerError(
+                f"there is no anchor at {self.anchor_path}; nothing was released, find it, or "
+                "verify the ledger and write one with 'tacit ledger anchor'."
+            )
+        found = [entry.hash for entry in rows.read(connection, " WHERE id = ?", (anchor.count,))]
+        if found != [anchor.hash]:
+            raise LedgerError(
+                f"{self.path} is not the ledger that its anchor {self.anchor_path} knows, which "
+                f"has {anchor.count} entries or more; somebody restored an old copy or rewrote "
+                "it, nothing was released."
+            )
+
     def _begin_or_check(self, asked: Budgets, default: Decimal | None, *, create: bool) -> None:
-        with self._store.transaction("IMMEDIATE" if create else "DEFERRED") as connection:
+        kind = "IMMEDIATE" if create or self._is_old() else "DEFERRED"
+        with self._store.transaction(kind) as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if create and not tables:
                 if asked.per_subject_epsilon is None and default is not None:
                     asked = asked.changed({"per_subject_epsilon": default})
                 rows.begin(connection, asked)
+            elif version == rows.WITHOUT_ACCOUNTS and tables:
+                rows.upgrade(connection)
             elif version != rows.SCHEMA:
                 raise LedgerError(
                     f"{self.path} is not a ledger of this version; give the path of a ledger."
                 )
             elif any(value is not None for value in asked.limits().values()):
-                _check_same_budgets(rows.budgets_now(connection), asked, self.path)
+                accounts = rows.trusted(connection)[1]
+                _check_same_budgets(rows.budgets_now(connection, accounts), asked, self.path)
             self._identity = rows.identity(connection)
+
+    def _is_old(self) -> bool:
+        with self._store.transaction("DEFERRED") as connection:
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+        return bool(found == rows.WITHOUT_ACCOUNTS)
+
+
+def _first_problem(
+    connection: sqlite3.Connection, head: tuple[int, str], anchors: Sequence[Anchor]
+) -> str | None:
+    for named in [{anchor.count: anchor.hash} for anchor in anchors] or [{}]:
+        problem = replay(rows.read(connection, " ORDER BY id"), head=head, anchors=named)
+        if problem is not None:
+            return problem
+    return summaries.problem_with(connection, rows.read(connection, " ORDER BY id"), head=head)
 
 
 def _limit(value: float | None, name: str) -> Decimal | None:
@@ -296,7 +380,7 @@ def _check_debit(subjects: Sequence[str], guarantee: DpGuarantee, subject_kind: 
         )
     if subject_kind not in _SUBJECT_KINDS:
         raise LedgerError(f"subject_kind must be one of {_SUBJECT_KINDS}, got {subject_kind!r}.")
-    if isinstance(subjects, str) or not all(isinstance(s, str) and s for s in subjects):
+    if isinstance(subjects, str) or not all(isinstance(s, str) and account_of(s) for s in subjects):
         raise LedgerError("every subject must be a text that is not empty.")
     if not subjects:
         raise LedgerError("there is no subject to debit; name at least one.")
@@ -305,12 +389,3 @@ def _check_debit(subjects: Sequence[str], guarantee: DpGuarantee, subject_kind: 
 def _least(pairs: Sequence[tuple[Decimal | None, Decimal]]) -> float:
     left = [limit - spent for limit, spent in pairs if limit is not None]
     return float_down(max(min(left), Decimal(0))) if left else math.inf
-
-
-def _parse_anchor(anchor: str) -> dict[int, str]:
-    count, _, text = anchor.strip().partition(":")
-    if not count.isdecimal() or len(text) != 64:
-        raise LedgerError(
-            f"an anchor is written COUNT:HASH as 'tacit ledger verify' prints it, got {anchor!r}."
-        )
-    return {int(count): text}

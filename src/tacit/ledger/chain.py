@@ -17,6 +17,7 @@ from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from typing import Any
 
 from tacit.errors import TacitError
+from tacit.ledger.subjects import account_of
 
 NO_PREVIOUS = "0" * 64
 ZERO = Decimal(0)
@@ -153,14 +154,15 @@ class _Replay:
 
     def _add(self, entry: Entry, subjects: dict[str, tuple[Decimal, Decimal]]) -> None:
         epsilon, delta = Decimal(entry.epsilon), Decimal(entry.delta)
-        before = subjects.get(entry.subject, (ZERO, ZERO))
+        account = account_of(entry.subject)
+        before = subjects.get(account, (ZERO, ZERO))
         after = add(before[0], epsilon), add(before[1], delta)
         self.epsilon, self.delta = add(self.epsilon, epsilon), add(self.delta, delta)
         carried = (Decimal(entry.subject_epsilon), Decimal(entry.subject_delta))
         totals = (Decimal(entry.total_epsilon), Decimal(entry.total_delta))
         if carried != after or totals != (self.epsilon, self.delta):
             raise _Broken(f"the totals of entry {entry.id} do not add up")
-        subjects[entry.subject] = after
+        subjects[account] = after
 
 
 def replay(

@@ -12,9 +12,23 @@ from typing import Any
 from tacit._version import VERSION
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.guarantee import DpGuarantee
-from tacit.ledger.chain import COLUMNS, NO_PREVIOUS, ZERO, Budgets, Entry, add, entry_hash, exact
+from tacit.ledger import accounts as summaries
+from tacit.ledger.accounts import Accounts
+from tacit.ledger.chain import (
+    COLUMNS,
+    NO_PREVIOUS,
+    ZERO,
+    Budgets,
+    Entry,
+    add,
+    entry_hash,
+    exact,
+    replay,
+)
+from tacit.ledger.subjects import account_of
 
-SCHEMA = 1
+SCHEMA = 2
+WITHOUT_ACCOUNTS = 1  # the schema before; such a ledger is checked whole and given its accounts
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM entries"
 _INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(COLUMNS))})"
 _TABLES = (
@@ -24,21 +38,50 @@ _TABLES = (
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), count INTEGER, hash TEXT)",
     "CREATE INDEX entries_by_subject ON entries (subject, id)",
     "CREATE INDEX entries_of_budgets ON entries (id) WHERE kind <> 'debit'",
-    f"PRAGMA user_version = {SCHEMA}",
 )
 
 
 def begin(connection: sqlite3.Connection, budgets: Budgets) -> None:
     """Create the tables and the first entry, in the transaction that is open."""
-    for statement in _TABLES:
+    for statement in (*_TABLES, *summaries.TABLES):
         connection.execute(statement)
-    append(connection, budget_entry("genesis", budgets, reason="opened"), last=None)
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    accounts = Accounts.empty(connection)
+    wanted = budget_entry("genesis", budgets, reason="opened")
+    first = append(connection, wanted, last=None, accounts=accounts)
+    accounts.save((first.id, first.hash))
 
 
-def check_tables(connection: sqlite3.Connection) -> None:
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Give a ledger from an earlier version its accounts, if its whole chain is intact."""
+    check_tables(connection, _TABLES)
+    entries = list(read(connection, " ORDER BY id"))
+    names: dict[str, str] = {}
+    for subject in dict.fromkeys(entry.subject for entry in entries):
+        other = names.setdefault(account_of(subject), subject)
+        if other != subject:
+            raise LedgerError(
+                f"this ledger from an earlier version counts {other!r} and {subject!r} apart, "
+                "which are one subject now; start a new ledger with what both have left."
+            )
+    problem = replay(entries, head=head(connection), anchors={})
+    if problem is not None:
+        raise LedgerError(
+            f"this ledger from an earlier version is not intact: {problem}; start a new ledger and "
+            "find out who changed this one."
+        )
+    for statement in summaries.TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    summaries.rebuilt(connection, entries).save(head(connection))
+
+
+def check_tables(
+    connection: sqlite3.Connection, tables: Sequence[str] = (*_TABLES, *summaries.TABLES)
+) -> None:
     """Refuse a file with other tables, or with triggers that could undo what is written."""
     found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
-    if sorted(str(row[0]) for row in found) != sorted(_TABLES[:-1]):
+    if sorted(str(row[0]) for row in found) != sorted(tables):
         raise LedgerError(
             "the tables of the ledger are not as they were made; nothing was released, start a "
             "new ledger and find out who changed this one."
@@ -96,10 +139,15 @@ def _template(*, kind: str, subject: str, subject_kind: str, purpose: str, guara
     )
 
 
-def append(connection: sqlite3.Connection, template: Entry, *, last: Entry | None) -> Entry:
-    """Number the entry, carry the totals forward, link it to `last` and insert it."""
+def append(
+    connection: sqlite3.Connection, template: Entry, *, last: Entry | None, accounts: Accounts
+) -> Entry:
+    """Number the entry, carry the totals forward, link it to `last` and insert it.
+
+    The subject is written as it was the first time. The caller saves the accounts in the end.
+    """
     epsilon, delta = Decimal(template.epsilon), Decimal(template.delta)
-    own = last_of(connection, template.subject)
+    own = last_of(connection, accounts, template.subject)
     if own is not None and template.kind == "debit" and own.relation != template.relation:
         raise LedgerError(
             f"{template.subject!r} was debited per {own.relation[0]} under {own.relation[1]} "
@@ -109,6 +157,7 @@ def append(connection: sqlite3.Connection, template: Entry, *, last: Entry | Non
     entry = replace(
         template,
         id=1 if last is None else last.id + 1,
+        subject=own.subject if own else template.subject,
         subject_epsilon=str(add(Decimal(own.subject_epsilon) if own else ZERO, epsilon)),
         subject_delta=str(add(Decimal(own.subject_delta) if own else ZERO, delta)),
         total_epsilon=str(add(Decimal(last.total_epsilon) if last else ZERO, epsilon)),
@@ -117,6 +166,7 @@ def append(connection: sqlite3.Connection, template: Entry, *, last: Entry | Non
     ).sealed()
     connection.execute(_INSERT, [getattr(entry, name) for name in COLUMNS])
     connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?)", (entry.id, entry.hash))
+    accounts.note(entry)
     return entry
 
 
@@ -149,10 +199,25 @@ def read(
         yield Entry(**dict(zip(COLUMNS, row, strict=True)))
 
 
-def last_of(connection: sqlite3.Connection, subject: str) -> Entry | None:
-    """The last entry of a subject, whose totals are the subject's; refused if it was altered."""
-    found = list(read(connection, " WHERE subject = ? ORDER BY id DESC LIMIT 1", (subject,)))
-    return _unaltered(found[0]) if found else None
+def last_of(connection: sqlite3.Connection, accounts: Accounts, subject: str) -> Entry | None:
+    """The last entry of a subject, whose totals are the subject's.
+
+    Refused if it was altered or is gone although the subject has an account.
+    """
+    account = accounts.find(subject)
+    if account is None:
+        return None
+    found = list(read(connection, " WHERE id = ?", (account.last,)))
+    if (
+        not found
+        or found[0].hash != account.hash
+        or account_of(found[0].subject) != account.account
+    ):
+        raise LedgerError(
+            f"entries of {account.name!r} were removed from the ledger or altered; nothing was "
+            "released, run 'tacit ledger verify'."
+        )
+    return _unaltered(found[0])
 
 
 def head(connection: sqlite3.Connection) -> tuple[int, str]:
@@ -172,20 +237,26 @@ def trusted_last(connection: sqlite3.Connection) -> Entry:
     return _unaltered(found[0])
 
 
-def budgets_now(connection: sqlite3.Connection) -> Budgets:
-    """The budgets in force."""
-    found = list(read(connection, " WHERE kind <> 'debit' ORDER BY id DESC LIMIT 1"))
-    if not found:
+def trusted(connection: sqlite3.Connection) -> tuple[Entry, Accounts]:
+    """The last entry of all and the accounts that were sealed with it."""
+    last = trusted_last(connection)
+    return last, Accounts.sealed(connection, (last.id, last.hash))
+
+
+def budgets_now(connection: sqlite3.Connection, accounts: Accounts) -> Budgets:
+    """The budgets in force: the last entry of the account without a name."""
+    found = last_of(connection, accounts, "")
+    if found is None:
         raise LedgerError("the ledger has lost its budgets; it cannot be trusted.")
-    return Budgets.from_text(_unaltered(found[0]).guarantee)
+    return Budgets.from_text(found.guarantee)
 
 
 def spent(connection: sqlite3.Connection, subject: str | None) -> tuple[Decimal, Decimal]:
     """Exact totals of one subject, or of all."""
+    last, accounts = trusted(connection)
     if subject is None:
-        last = trusted_last(connection)
         return Decimal(last.total_epsilon), Decimal(last.total_delta)
-    own = last_of(connection, subject)
+    own = last_of(connection, accounts, subject)
     return (Decimal(own.subject_epsilon), Decimal(own.subject_delta)) if own else (ZERO, ZERO)
 
 

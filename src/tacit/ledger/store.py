@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tacit.errors import LedgerError
+from tacit.system.files import sync_folder
 from tacit.system.locks import locked
 
 _PAUSE_SECONDS = 0.005
@@ -28,14 +29,21 @@ class Store:
         self._timeout_seconds = timeout_seconds
 
     @contextmanager
-    def transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
-        """One transaction: commit at the end, roll back on any error, speak in LedgerErrors."""
+    def transaction(
+        self, kind: str, *, committed: Callable[[], None] | None = None
+    ) -> Iterator[sqlite3.Connection]:
+        """One transaction: commit at the end, roll back on any error, speak in LedgerErrors.
+
+        `committed` is called after the commit, while the ledger is still locked.
+        """
         with self._alone():
             try:
                 connection = self._patiently(lambda: self._begun(kind))
                 try:
                     yield connection
                     connection.execute("COMMIT")
+                    if committed is not None:
+                        committed()
                 finally:
                     if connection.in_transaction:
                         with suppress(sqlite3.Error):
@@ -55,9 +63,7 @@ class Store:
         with self._alone():
             try:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-                folder = os.open(self.path.parent, os.O_RDONLY)
-                os.fsync(folder)
-                os.close(folder)
+                sync_folder(self.path.parent)
             except OSError as error:
                 raise LedgerError(self._not_created(error)) from error
 

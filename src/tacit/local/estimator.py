@@ -99,8 +99,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     """Classify time series from releases that are locally differentially private.
 
     Guarantee (`mode="sound"`): each release is `epsilon`-LDP in total when the whole series is
-    replaced. `label` and `shapes` are exact, as is a `vector` with Laplace noise; with PrivUnitG
-    it assumes idealised real arithmetic.
+    replaced, for what the code computes: all noise is drawn and added in whole numbers.
     Composes: every call of `release`, `predict` or `predict_proba` is a new release of each
     series, and releases of one series add up; pass a ledger to `release` to account for them.
     Not covered: the training series; `mode="published"`, which promises nothing.

@@ -1,8 +1,7 @@
 """The randomizers that families build releases from, each with its guarantee in its docstring.
 
-NumPy and the standard library only, because devices carry this package. Symbol mechanisms work in
-integers and are exact, and so is Laplace noise on vectors; PrivUnitG is continuous and assumes
-idealised real arithmetic.
+NumPy and the standard library only, because devices carry this package. Every mechanism works in
+whole numbers: its guarantee holds for what the code computes and assumes nothing about arithmetic.
 Proofs: docs/guarantees/guarantees.md.
 """
 
@@ -23,11 +22,9 @@ from tacit.mechanisms.symbols import (
     tighten_channel,
 )
 
-IDEAL_ARITHMETIC = "idealised real arithmetic: noise is drawn and added in float64"
 SECRET_NOISE = "the operating system's generator is uniform, independent and secret"
 
 __all__ = [
-    "IDEAL_ARITHMETIC",
     "SECRET_NOISE",
     "PrivUnitG",
     "calibrate_privunit",

@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError, check_epsilon
 from tacit.noise import NoiseSource, discrete_laplace
 
 _SLACK = 1.0 - 2.0**-40  # more than the rounding of a sum of any length used here
-_GRID = 2**20  # steps per clip norm: far below any noise that protects
+LAPLACE_STEPS = 2**20  # steps per clip norm: far below any noise that protects
 _WHOLE = 2**20  # a scale beyond is rounded up to a whole number of steps, by less than a millionth
 _LARGEST_SCALE = 2**50  # beyond, the sampler would leave 64 bits
 
@@ -53,19 +53,27 @@ def laplace_vectors(
     Composes: T releases about one unit cost T * epsilon.
     Not covered: the number of rows, and when they are sent.
     """
-    scale = _scale_in_steps(epsilon)
-    steps = np.trunc(clip_l1(vectors, clip_norm=clip_norm) * (_GRID / clip_norm)).astype(np.int64)
-    if np.abs(steps).sum(axis=1).max(initial=0) > _GRID:
-        raise TacitError(f"a row has L1 norm above {clip_norm:g} after clipping; report this.")
+    scale = scale_in_steps(epsilon)
+    steps = in_steps(vectors, clip_norm=clip_norm)
     noisy = steps + discrete_laplace(steps.shape, scale=scale, source=source)
-    return np.asarray(noisy * (clip_norm / _GRID))
+    return np.asarray(noisy * (clip_norm / LAPLACE_STEPS))
 
 
-def _scale_in_steps(epsilon: float) -> Fraction:
-    scale = Fraction(2 * _GRID) / Fraction(check_epsilon(epsilon))
+def in_steps(vectors: Floats, *, clip_norm: float) -> Integers:
+    """The clipped rows in whole steps of clip_norm / 2**20, cut towards zero."""
+    scaled = clip_l1(vectors, clip_norm=clip_norm) * (LAPLACE_STEPS / clip_norm)
+    steps: Integers = np.trunc(scaled).astype(np.int64)
+    if np.abs(steps).sum(axis=1).max(initial=0) > LAPLACE_STEPS:
+        raise TacitError(f"a row has L1 norm above {clip_norm:g} after clipping; report this.")
+    return steps
+
+
+def scale_in_steps(epsilon: float) -> Fraction:
+    """The scale of the noise in steps: 2 * 2**20 / epsilon, rounded up where it is large."""
+    scale = Fraction(2 * LAPLACE_STEPS) / Fraction(check_epsilon(epsilon))
     if scale > _LARGEST_SCALE:
         raise TacitError(
             f"epsilon = {epsilon:g} is too small for exact Laplace noise; use at least "
-            f"{2 * _GRID / _LARGEST_SCALE:.2g}."
+            f"{2 * LAPLACE_STEPS / _LARGEST_SCALE:.2g}."
         )
     return scale if scale <= _WHOLE else Fraction(math.ceil(scale))

@@ -1,8 +1,7 @@
 """Locks on files of their own, for processes and threads of one machine.
 
 Such a lock belongs to the open file, not to the process: unlike SQLite's it does not vanish when
-the process closes some other descriptor. The system takes it back when its holder dies. Where the
-system has none (Windows), there is none here.
+the process closes some other descriptor. The system takes it back when its holder dies.
 
 Standard library only, because devices carry this module.
 """
@@ -23,17 +22,37 @@ def try_lock(path: Path) -> int | None:
     """Take the lock and return its descriptor, to be closed; None if somebody else holds it."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
+        taken = _take(handle)
     except BaseException:
         os.close(handle)
         raise
+    if not taken:
+        os.close(handle)
+        return None
     return handle
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(handle: int) -> bool:
+        # One byte far behind the end, since a locked byte can be read by nobody else.
+        os.lseek(handle, 2**30, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _take(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tacit.local.softshape.leakage import (
 )
 from tacit.local.softshape.published import TrainedSoftShape, train_published
 from tacit.local.softshape.settings import SoftShapeSettings
-from tacit.noise import SYSTEM_NOISE, laplace
+from tacit.noise import SYSTEM_NOISE, float_laplace
 
 BRIEF = SoftShapeSettings(embed_dim=32, steps=30, views=2)
 
@@ -74,7 +74,7 @@ def test_the_likelihood_is_that_of_the_laplace_law() -> None:
     centres, scales = rng.normal(size=(3, 4, 2)), rng.uniform(0.5, 2.0, size=(3, 4))
     table = leakage._log_likelihoods(centres, scales, SeededNoise(1))
     wide = np.broadcast_to(scales[..., None], centres.shape)
-    released = centres + laplace(centres.shape, scale=wide, source=SeededNoise(1))
+    released = centres + float_laplace(centres.shape, scale=wide, source=SeededNoise(1))
     for i, z in enumerate(released):
         for j in range(3):
             law = stats.laplace(loc=centres[j], scale=scales[j][:, None])

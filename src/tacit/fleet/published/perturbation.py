@@ -14,7 +14,7 @@ import torch
 from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.fleet.published.networks import Parameters, TimeSeriesCnn
-from tacit.noise import NoiseSource, laplace, uniform
+from tacit.noise import NoiseSource, float_laplace, uniform
 
 _ORDERS = np.arange(1, 257)
 
@@ -100,7 +100,7 @@ def perturb(
     noisy, undone = np.empty_like(rows), np.empty_like(rows)
     for part, share in zip(parts, (k, 1.0 - k), strict=True):
         scaled, low, span = scale_rows(rows[:, part.start : part.stop])
-        noise = laplace(scaled.shape, scale=(share / epsilon)[:, None], source=source)
+        noise = float_laplace(scaled.shape, scale=(share / epsilon)[:, None], source=source)
         noisy[:, part.start : part.stop] = scaled + noise
         undone[:, part.start : part.stop] = (scaled + noise) * span + low
     return noisy, undone

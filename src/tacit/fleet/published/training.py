@@ -47,7 +47,7 @@ from tacit.fleet.published.perturbation import (
 )
 from tacit.fleet.reports.linking import reidentification_rate
 from tacit.guarantee import Unprotected
-from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
+from tacit.noise import SYSTEM_NOISE, NoiseSource, float_gaussian
 from tacit.system.progress import Progress, silent
 
 Method = Literal["dptimefl", "fedavg", "cdpfl"]
@@ -301,7 +301,7 @@ def _aggregate(
     clipped = clip_rows(updates, config.clip_norm)
     if config.method == "cdpfl":
         sigma = config.noise_multiplier * config.clip_norm / len(clipped)
-        noise = gaussian(clipped.shape[1:], sigma=sigma, source=source)
+        noise = float_gaussian(clipped.shape[1:], sigma=sigma, source=source)
         return clipped.mean(axis=0) + noise, None
     noisy, undone = perturb(clipped, parts, k=k, epsilon=epsilon_t, source=source)
     # The server reads messages in the order in which the delays let them arrive.

@@ -27,7 +27,7 @@ _STEP = 1e-6  # of a local epsilon that people read in a file
 ASSUMPTIONS = (
     "the shuffler and the analyser do not collude, and the shuffler permutes uniformly",
     "every counted report comes from a different client that follows the protocol",
-    "the noise source is uniform, independent and secret; idealised real arithmetic",
+    "the noise source is uniform, independent and secret",
 )
 NOT_COVERED = (
     "a person who holds several clients",
@@ -85,7 +85,7 @@ class PrivUnitReport(Report):
         """Release every row, a direction of norm at most 1; float32 values within `largest_norm`.
 
         Guarantee: each row is `local_epsilon`-LDP (pure) when a client's whole data are replaced.
-        Assumes: idealised real arithmetic; `source` is uniform, independent and secret.
+        Assumes: `source` is uniform, independent and secret.
         Composes: shuffled rows amplify, rounds compose by privacy loss distributions; see
         `shuffled_epsilon`.
         Not covered: that a report was sent.

@@ -14,7 +14,7 @@ from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.calibration import default_training
 from tacit.fleet.simulation.simulator import Fleet
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.noise import SYSTEM_NOISE, NoiseSource, gaussian
+from tacit.noise import SYSTEM_NOISE, NoiseSource, float_gaussian
 from tacit.system.progress import Progress, silent
 
 FEDAVG = Unprotected(reason="FedAvg sends every client's update in clear to the server")
@@ -61,7 +61,8 @@ def train_central(
     model, everybody = initial_model(noisy), np.arange(fleet.n_clients)
     for number in range(plan.n_rounds):
         mean = fleet.directions(everybody, model, noisy).mean(axis=0)
-        model = server_step(model, mean + gaussian(mean.shape, sigma=sigma, source=source), noisy)
+        mean += float_gaussian(mean.shape, sigma=sigma, source=source)
+        model = server_step(model, mean, noisy)
         progress(number + 1, plan.n_rounds, "central DP")
     spent = compose_gaussian(noise_multiplier=multiplier, **accounted)  # type: ignore[arg-type]
     return model, DpGuarantee(

@@ -22,7 +22,6 @@ from tacit.local.encoding.body import Body
 from tacit.local.release import Kind
 from tacit.local.releases.decoder import ServerNetwork, train_through_noise
 from tacit.mechanisms import (
-    IDEAL_ARITHMETIC,
     SECRET_NOISE,
     PrivUnitG,
     calibrate_privunit,
@@ -47,9 +46,8 @@ class VectorHead:
 
     Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced: its input
     lies on the unit sphere (PrivUnitG) or in the L1 ball of radius 1 (Laplace, sensitivity 2),
-    whatever the series. Laplace is exact.
-    Assumes: a secret, uniform noise source; with PrivUnitG idealised real arithmetic, of which only
-    a float32 is released.
+    whatever the series. Both are exact.
+    Assumes: a secret, uniform noise source.
     Composes: releases about one series add up.
     Not covered: the training series; whether and when a device releases.
     """
@@ -74,8 +72,8 @@ class VectorHead:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee rests on, by randomizer."""
-        return (SECRET_NOISE,) if self.privunit is None else (SECRET_NOISE, IDEAL_ARITHMETIC)
+        """What the guarantee rests on."""
+        return (SECRET_NOISE,)
 
     @property
     def dimension(self) -> int:
@@ -98,7 +96,6 @@ class VectorHead:
                 summary, clip_norm=_CLIP_NORM, epsilon=self.epsilon, source=source
             )
         noisy = randomize_directions(to_sphere(summary), self.privunit, source=source)
-        # Half a billion float64 values share a float32: last bits tell nothing about the input.
         return noisy.astype(np.float32).astype(np.float64)
 
     def check_values(self, values: NDArray[Any]) -> None:

@@ -21,7 +21,7 @@ from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.local.softshape.network import SMALLEST_SCALE
 from tacit.local.softshape.published import TrainedSoftShape, train_published
 from tacit.local.softshape.settings import SoftShapeSettings
-from tacit.noise import SYSTEM_NOISE, NoiseSource, laplace
+from tacit.noise import SYSTEM_NOISE, NoiseSource, float_laplace
 from tacit.system.progress import Progress
 
 
@@ -138,7 +138,7 @@ def initialisation_trick(
 def _log_likelihoods(centres: Floats, scales: Floats, source: NoiseSource) -> Floats:
     """Entry (i, j): log density of a release of series i, were it one of series j."""
     spread = np.broadcast_to(scales[..., None], centres.shape)
-    released = centres + laplace(centres.shape, scale=spread, source=source)
+    released = centres + float_laplace(centres.shape, scale=spread, source=source)
     gaps = _distances(released, centres)
     constant = centres.shape[2] * np.log(2.0 * scales).sum(axis=1)
     return np.asarray(-np.einsum("pij,jp->ij", gaps, 1.0 / scales) - constant)

@@ -20,7 +20,7 @@ from tacit.errors import TacitError, check_epsilon
 from tacit.local.softshape.moe import Inception, SparseMixture
 from tacit.local.softshape.norm import RMSNorm, unit_scale
 from tacit.local.softshape.settings import SoftShapeSettings
-from tacit.noise import NoiseSource, laplace
+from tacit.noise import NoiseSource, float_laplace
 
 # Below this the scale would round to nothing in float64 additions anyway.
 SMALLEST_SCALE = 1e-12
@@ -194,7 +194,7 @@ class SoftShapeNetwork(nn.Module):
         scales = np.broadcast_to(
             scale.clamp_min(SMALLEST_SCALE).numpy()[..., None], tuple(wide.shape)
         )
-        noise = laplace(tuple(wide.shape), scale=scales, source=source)
+        noise = float_laplace(tuple(wide.shape), scale=scales, source=source)
         return (wide + torch.from_numpy(noise)).to(embeddings.dtype)
 
     def body(self, tokens: Tensor, alpha: Tensor, *, block: int = 0) -> Tensor:
