@@ -269,6 +269,7 @@ MAY_DRAW_FLOATS = {
     "arena/rivals.py",
     "audit/bundles.py",
     "audit/registry.py",
+    "audit/shuffled.py",
     "fleet/published/perturbation.py",
     "fleet/published/training.py",
     "fleet/simulation/baselines.py",
