@@ -199,3 +199,40 @@ def test_an_empty_file_becomes_a_ledger_with_a_budget(
     command = ("release", bundle, "--data", "ItalyPowerDemand", "--ledger", ledger, "--out")
     assert tacit(capsys, *command, tmp_path / "1.json").code == 0
     assert_refused(tacit(capsys, *command, tmp_path / "2.json"), "above the budget of 2.0")
+
+
+def test_classify_merges_the_releases_of_many_devices(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    one, stream = tmp_path / "one.json", tmp_path / "stream.jsonl"
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", one)
+    whole = json.loads(one.read_text())
+    devices = [{**whole, "values": [value]} for value in whole["values"][:50]]
+    stream.write_text("".join(json.dumps(device) + "\n" for device in devices))
+    found = tacit(
+        capsys, "classify", bundle, "--releases", one, "--releases", stream, "--prevalence",
+        "--json",
+    ).json  # fmt: skip
+    assert found["count"] == len(found["labels"]) == 1029 + 50
+    assert found["prevalence"]["n"] == 1029 + 50
+    assert found["labels"][1029:] == found["labels"][:50]
+    devices[7]["model"] = "another"
+    stream.write_text("".join(json.dumps(device) + "\n" for device in devices))
+    refused = tacit(capsys, "classify", bundle, "--releases", stream)
+    assert_refused(refused, "line 8", "model another")
+
+
+def test_equal_symbols_give_shares_between_zero_and_one(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "releases.json"
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", out)
+    out.write_text(json.dumps({**json.loads(out.read_text()), "values": [0] * 50}))
+    command = ("classify", bundle, "--releases", out, "--prevalence", "--json")
+    shares = tacit(capsys, *command).json["prevalence"]
+    assert {"classes", "share", "low", "high", "level", "n", "of", "assumption"} <= set(shares)
+    assert shares["share"] == [1.0, 0.0]
+    for low, high in zip(shares["low"], shares["high"], strict=True):
+        assert 0.0 <= low < high <= 1.0
+    assert shares["identifiable"] == [True, True]
+    assert shares["warning"] is None

@@ -201,7 +201,13 @@ def release_command(
 
 def classify_command(
     bundle: BundleArgument,
-    releases: Annotated[Path, typer.Option("--releases", help="File that 'tacit release' wrote.")],
+    releases: Annotated[
+        list[Path],
+        typer.Option(
+            "--releases",
+            help="File that 'tacit release' wrote, or a list or lines of such; may be repeated.",
+        ),
+    ],
     prevalence: Annotated[
         bool, typer.Option("--prevalence", help="Also estimate how common each class is.")
     ] = False,
@@ -212,10 +218,10 @@ def classify_command(
     Example: `tacit classify gunpoint --releases releases.json --json`
     """
     from tacit.local.prevalence import estimate_prevalence
-    from tacit.local.release import load_release
+    from tacit.local.release import load_releases
 
     model = load_bundle(bundle)
-    received = load_release(releases)
+    received = load_releases(*releases)
     result: dict[str, Any] = {
         "labels": model.labels(received),
         "count": len(received),
