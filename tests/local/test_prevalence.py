@@ -16,6 +16,7 @@ from tacit.local.model import LocalModel
 from tacit.local.prevalence import (
     Prevalence,
     Target,
+    _exponential_limits,
     _log_at_most,
     _mixture,
     estimate_prevalence,
@@ -319,3 +320,18 @@ def test_probabilities_below_the_smallest_float_are_summed_right(hits: int) -> N
     logarithm = math.log(exact) - 2000 * math.log(10)
     assert logarithm < -600.0
     assert _log_at_most(hits, 2000, 0.9) == pytest.approx(logarithm, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [20, 600, 10**6])
+def test_the_exponential_limits_are_chernoffs(two: LocalModel, n: int) -> None:
+    """On a count of two symbols the bound is exp(-n KL): its divergence is known at the limit."""
+    assert isinstance(two.head, LabelHead)
+    off, on = hit_chances(two)
+    hits, tail = n // 2, 0.025
+    limits = _exponential_limits(
+        two.head.channel.T, np.array([1.0, 0.0]), np.array([hits, n - hits]), 0, tail
+    )
+    for limit in limits:
+        chance = off + limit * (on - off)
+        divergence = -0.5 * math.log(4.0 * chance * (1.0 - chance))
+        assert n * divergence == pytest.approx(-math.log(tail), rel=2e-3)
