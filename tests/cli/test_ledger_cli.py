@@ -35,7 +35,9 @@ def test_show_gives_entries_spent_and_remaining(capsys: Capture, db: Path) -> No
     assert found["remaining"]["epsilon"] is None  # no budget for the whole store
     one = tacit(capsys, "ledger", "show", "--db", db, "--subject", "a", "--json").json
     assert (one["spent"]["epsilon"], one["remaining"]["epsilon"]) == (1.5, 2.5)
-    assert "spent:     epsilon 3" in tacit(capsys, "ledger", "show", "--db", db).out
+    shown = tacit(capsys, "ledger", "show", "--db", db).out
+    assert "spent:     epsilon 3" in shown
+    assert "by 2 subjects together, at most epsilon 1.5 by each of them" in shown
 
 
 def test_show_rounds_what_is_spent_up_and_what_is_left_down(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from command import assert_refused, tacit
 from tacit.cli import local
@@ -38,6 +39,13 @@ def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Pa
     assert result["seed"] == 3
     assert result["guarantee"]["epsilon"] == 2.0
     assert result["accuracy"] > 0.7
+    interval = result["accuracy_interval"]
+    right = round(result["accuracy"] * 1029)
+    assert stats.binom.sf(right - 1, 1029, interval["low"]) == pytest.approx(0.025)
+    assert stats.binom.cdf(right, 1029, interval["high"]) == pytest.approx(0.025)
+    assert interval["level"] == 0.95
+    # The noise may lift it above its ceiling, but never down to the commonest class.
+    assert not [sentence for sentence in result["warnings"] if "commonest" in sentence]
     assert (tmp_path / "b" / "model.tacit").exists()
 
 
@@ -46,6 +54,9 @@ def test_train_takes_the_class_shares_that_are_expected(capsys: Capture) -> None
     found = tacit(capsys, *command, "1=0.9,2=0.1")
     assert found.code == 0
     assert found.json["accuracy"] == pytest.approx(0.5, abs=0.01)  # everything is called "1"
+    (warning,) = found.json["warnings"]
+    assert "than always answering the commonest class" in warning
+    assert found.err.strip() == f"tacit: {warning}"
     for wrong in ("0.9,0.1", "1=0.5,1=0.5", "1=half,2=half", ""):
         assert_refused(tacit(capsys, *command, wrong), "must look like 1=0.9,2=0.1")
     assert_refused(tacit(capsys, *command, "1=0.5,3=0.5"), "the training data have ['1', '2']")
@@ -90,6 +101,9 @@ def test_release_debits_and_classify_answers(capsys: Capture, bundle: Path, tmp_
     ).json  # fmt: skip
     assert made["count"] == 1029
     assert made["spent"]["epsilon"] == pytest.approx(2.0 * 1029)
+    assert made["accounted"] is True
+    assert made["spent_per_series"] == {"epsilon": 2.0, "delta": 0.0}
+    assert made["series"] == 1029
     labels = tacit(capsys, "classify", bundle, "--releases", out, "--json").json["labels"]
     assert len(labels) == 1029
     again = tacit(
@@ -199,3 +213,109 @@ def test_an_empty_file_becomes_a_ledger_with_a_budget(
     command = ("release", bundle, "--data", "ItalyPowerDemand", "--ledger", ledger, "--out")
     assert tacit(capsys, *command, tmp_path / "1.json").code == 0
     assert_refused(tacit(capsys, *command, tmp_path / "2.json"), "above the budget of 2.0")
+
+
+def test_classify_merges_the_releases_of_many_devices(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    one, stream = tmp_path / "one.json", tmp_path / "stream.jsonl"
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", one)
+    whole = json.loads(one.read_text())
+    devices = [{**whole, "values": [value]} for value in whole["values"][:50]]
+    stream.write_text("".join(json.dumps(device) + "\n" for device in devices))
+    found = tacit(
+        capsys, "classify", bundle, "--releases", one, "--releases", stream, "--prevalence",
+        "--json",
+    ).json  # fmt: skip
+    assert found["count"] == len(found["labels"]) == 1029 + 50
+    assert found["prevalence"]["n"] == 1029 + 50
+    assert found["labels"][1029:] == found["labels"][:50]
+    devices[7]["model"] = "another"
+    stream.write_text("".join(json.dumps(device) + "\n" for device in devices))
+    refused = tacit(capsys, "classify", bundle, "--releases", stream)
+    assert_refused(refused, "line 8", "model another")
+
+
+def test_equal_symbols_give_shares_between_zero_and_one(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "releases.json"
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", out)
+    out.write_text(json.dumps({**json.loads(out.read_text()), "values": [0] * 50}))
+    command = ("classify", bundle, "--releases", out, "--prevalence", "--json")
+    shares = tacit(capsys, *command).json["prevalence"]
+    assert {"classes", "share", "low", "high", "level", "n", "of", "assumption"} <= set(shares)
+    assert shares["share"] == [1.0, 0.0]
+    for low, high in zip(shares["low"], shares["high"], strict=True):
+        assert 0.0 <= low < high <= 1.0
+    assert shares["identifiable"] == [True, True]
+    assert shares["warning"] is None
+
+
+def test_a_release_without_a_ledger_says_that_nothing_is_accounted(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    command = ("release", bundle, "--data", "ItalyPowerDemand", "--out")
+    found = tacit(capsys, *command, tmp_path / "1.json", "--json")
+    assert found.json["spent"] is None
+    assert found.json["accounted"] is False
+    (line,) = found.err.strip().splitlines()
+    assert "nothing is accounted" in line
+    assert "--ledger" in line
+    shown = tacit(capsys, *command, tmp_path / "2.json")
+    assert "not accounted" in shown.out
+    assert "nothing is accounted" in shown.err
+
+
+def words_of(table: str) -> str:
+    """The text of a table, without its frame and its line breaks."""
+    return " ".join(table.replace("\u2502", " ").split())
+
+
+def test_people_see_what_a_series_and_what_their_owner_spent(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    shown = tacit(
+        capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", tmp_path / "r.json",
+        "--ledger", tmp_path / "device.db",
+    )  # fmt: skip
+    words = words_of(shown.out)
+    assert "at most epsilon 2 per series; 1029 series in this ledger" in words
+    assert "at most 2058 for a person who owns all of them" in words
+    assert shown.err == ""
+
+
+def test_people_see_a_few_labels_and_the_shares(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r.json"
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", out)
+    shown = tacit(capsys, "classify", bundle, "--releases", out, "--prevalence")
+    assert "and 1009 more (all with --json)" in words_of(shown.out)
+    assert "at least" in shown.out
+    assert "1029 releases" in shown.out
+    assert max(len(line) for line in shown.out.splitlines()) <= 120
+
+
+def test_an_accuracy_is_compared_with_the_commonest_class_and_the_ceiling() -> None:
+    class Part:
+        y_test = np.array(["a"] * 60 + ["b"] * 40)
+
+    def warnings(right: int, ceiling: float = 1.0) -> list[str]:
+        measured = {
+            "accuracy": right / 100,
+            "accuracy_interval": local._accuracy_interval(right, 100),
+            "ceiling": ceiling,
+        }
+        return local._accuracy_warnings(measured, Part)
+
+    assert warnings(80) == []
+    (no_better,) = warnings(60)
+    assert "0.600 (0.497 to 0.697 at 95%) is no better than" in no_better
+    assert "'a' (0.600)" in no_better
+    (unsure,) = warnings(65)
+    assert "is not shown to be better" in unsure
+    (above,) = warnings(80, ceiling=0.75)
+    assert "above the ceiling of 0.750, by chance" in above
+    (far_above,) = warnings(90, ceiling=0.75)
+    assert "which chance rarely does" in far_above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +17,16 @@ from tacit.cli.common import (
     check_new_folder,
     check_new_page,
     emit,
+    print_table,
     progress_bar,
 )
 from tacit.errors import TacitError, check_epsilon
 from tacit.system.extras import needs
 
 if TYPE_CHECKING:
+    from tacit.ledger import Ledger
     from tacit.local.model import LocalModel
+    from tacit.local.prevalence import Prevalence
 
 BundleArgument = Annotated[
     Path,
@@ -90,8 +94,10 @@ def train_softshape(
         start = time.perf_counter()
         classifier.fit(dataset.X_train, dataset.y_train)
         seconds = time.perf_counter() - start
+    right = classifier.predict(dataset.X_test) == dataset.y_test
     result: dict[str, Any] = {
-        "accuracy": float((classifier.predict(dataset.X_test) == dataset.y_test).mean()),
+        "accuracy": float(right.mean()),
+        "accuracy_interval": _accuracy_interval(int(right.sum()), len(right)),
         "guarantee": classifier.guarantee_,
         "train_seconds": seconds,
         "seed": seed,
@@ -103,6 +109,7 @@ def train_softshape(
         result |= {"nominal_epsilon": epsilon, "leakage": classifier.leakage_}
     else:
         result |= _comparison(classifier, dataset)
+    result["warnings"] = _accuracy_warnings(result, dataset)
     if out is not None:
         classifier.save(out)
         result["bundle"] = out
@@ -112,7 +119,9 @@ def train_softshape(
         result["page"] = write_softshape_page(
             page, classifier=classifier, dataset=dataset, accuracy=result["accuracy"]
         )
-    emit(result, as_json=as_json)
+    for sentence in result["warnings"]:
+        _note(sentence)
+    emit(result, as_json=as_json, render=lambda: _show(_readable(result)))
 
 
 def _check_new_bundle(folder: Path | None) -> None:
@@ -177,8 +186,9 @@ def release_command(
         raise TacitError(f"the folder {out.parent} does not exist; nothing was released.")
     device = Device(load_bundle(bundle))
     series = load_series(data, part=part, label=label)
+    totals: dict[str, Any] = {"spent": None, "accounted": False}
     if ledger is None:
-        made, spent = device.release(series), None
+        made = device.release(series)
     else:
         # A new ledger allows each series one release; an existing one keeps its budgets.
         with Ledger.open(
@@ -187,21 +197,60 @@ def release_command(
             new_per_subject_epsilon=device.guarantee.epsilon,
         ) as account:
             made = device.release(series, ledger=account)
-            spent = account.spent().to_dict()
+            totals = _totals(account)
     made.save(out)
     result = {
         "count": len(made),
         "guarantee": made.guarantee,
-        "spent": spent,
+        **totals,
         "releases": out,
         "ledger": ledger,
     }
-    emit(result, as_json=as_json)
+    if ledger is None:
+        _note(
+            "nothing is accounted: a second release of these series would not be refused; give "
+            "--ledger FILE to keep their budget."
+        )
+    shown = {key: value for key, value in result.items() if key not in totals}
+    emit(result, as_json=as_json, render=lambda: _show({**shown, "spent": _spent_words(totals)}))
+
+
+def _totals(account: Ledger) -> dict[str, Any]:
+    """What the ledger holds, for one series and for somebody whose series they all are."""
+    series = account.subjects().values()
+    most = {
+        "epsilon": max((one.epsilon for one in series), default=0.0),
+        "delta": max((one.delta for one in series), default=0.0),
+    }
+    return {
+        "spent": account.spent().to_dict(),  # all series together
+        "accounted": True,
+        "spent_per_series": most,  # of the series that spent most
+        "series": len(series),
+    }
+
+
+def _spent_words(totals: dict[str, Any]) -> str:
+    from tacit.guarantee import rounded_up
+
+    if not totals["accounted"]:
+        return "not accounted"
+    each, everything = totals["spent_per_series"]["epsilon"], totals["spent"]["epsilon"]
+    return (
+        f"at most epsilon {rounded_up(each)} per series; {totals['series']} series in this ledger, "
+        f"so at most {rounded_up(everything)} for a person who owns all of them"
+    )
 
 
 def classify_command(
     bundle: BundleArgument,
-    releases: Annotated[Path, typer.Option("--releases", help="File that 'tacit release' wrote.")],
+    releases: Annotated[
+        list[Path],
+        typer.Option(
+            "--releases",
+            help="File that 'tacit release' wrote, or a list or lines of such; may be repeated.",
+        ),
+    ],
     prevalence: Annotated[
         bool, typer.Option("--prevalence", help="Also estimate how common each class is.")
     ] = False,
@@ -212,18 +261,46 @@ def classify_command(
     Example: `tacit classify gunpoint --releases releases.json --json`
     """
     from tacit.local.prevalence import estimate_prevalence
-    from tacit.local.release import load_release
+    from tacit.local.release import load_releases
 
     model = load_bundle(bundle)
-    received = load_release(releases)
+    received = load_releases(*releases)
     result: dict[str, Any] = {
         "labels": model.labels(received),
         "count": len(received),
         "guarantee": model.guarantee,
     }
-    if prevalence:
-        result["prevalence"] = estimate_prevalence(model, received).to_dict()
-    emit(result, as_json=as_json)
+    shares = estimate_prevalence(model, received) if prevalence else None
+    if shares is not None:
+        result["prevalence"] = shares.to_dict()
+        if shares.warning is not None:
+            _note(shares.warning)
+    emit(result, as_json=as_json, render=lambda: _show_classified(result, shares))
+
+
+def _show_classified(result: dict[str, Any], shares: Prevalence | None) -> None:
+    """The first labels and how many there are of each; JSON has all of them."""
+    labels, few = result["labels"], 20
+    more = f", and {len(labels) - few} more (all with --json)" if len(labels) > few else ""
+    counts = ", ".join(f"{name}: {count}" for name, count in Counter(labels).most_common())
+    _show(
+        {
+            "labels": ", ".join(labels[:few]) + more,
+            "count": f"{len(labels)} ({counts})" if labels else "0",
+            "guarantee": result["guarantee"],
+        }
+    )
+    if shares is not None:
+        values = zip(shares.classes, shares.share, shares.low, shares.high, strict=True)
+        print_table(
+            [
+                (name, f"{share:.4f}", f"{low:.4f}", f"{high:.4f}")
+                for name, share, low, high in values
+            ],
+            columns=("class", "share", "at least", "at most"),
+            title=f"prevalence from {shares.n} releases, intervals of {shares.level:.0%}",
+        )
+        typer.echo(shares.assumption)
 
 
 def serve_command(
@@ -273,3 +350,67 @@ def _comparison(classifier: Any, dataset: Any) -> dict[str, Any]:
         "encoder": classifier.history_.get("encoder"),
         "held_out_accuracy": classifier.history_.get("held_out_accuracy"),
     }
+
+
+def _accuracy_interval(right: int, n: int, *, level: float = 0.95) -> dict[str, float]:
+    """Clopper and Pearson's interval of the accuracy on series like the test part's."""
+    from tacit.audit.bounds import proportion_above, proportion_below
+
+    tail = (1.0 - level) / 2.0
+    return {
+        "low": proportion_above(right, n, false_alarm=tail),
+        "high": proportion_below(right, n, false_alarm=tail),
+        "level": level,
+    }
+
+
+def _accuracy_warnings(result: dict[str, Any], dataset: Any) -> list[str]:
+    """What somebody who reads only the accuracy would get wrong."""
+    import numpy as np
+
+    labels, counts = np.unique(dataset.y_test, return_counts=True)
+    common, label = float(counts.max() / counts.sum()), str(labels[counts.argmax()])
+    accuracy, interval = result["accuracy"], result["accuracy_interval"]
+    measured = (
+        f"the accuracy of {accuracy:.3f} ({interval['low']:.3f} to {interval['high']:.3f} at "
+        f"{interval['level']:.0%})"
+    )
+    found = []
+    if interval["low"] <= common:
+        verdict = "is no better" if accuracy <= common else "is not shown to be better"
+        found.append(
+            f"{measured} {verdict} than always answering the commonest class, {label!r} "
+            f"({common:.3f}); raise --epsilon, choose --release label, or train on more series."
+        )
+    ceiling = result.get("ceiling", 1.0)
+    if accuracy > ceiling:
+        reason = (
+            "which chance rarely does; repeat it with another --seed, and 'tacit audit' the bundle."
+            if interval["low"] > ceiling
+            else "by chance: more test series would bring it below."
+        )
+        found.append(f"{measured} lies above the ceiling of {ceiling:.3f}, {reason}")
+    return found
+
+
+def _readable(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of a training for people: numbers that can be read, warnings said already."""
+    interval = result["accuracy_interval"]
+    shown = {key: result[key] for key in result if key not in ("accuracy_interval", "warnings")}
+    for key in ("ceiling", "held_out_accuracy", "train_seconds"):
+        if isinstance(shown.get(key), float):
+            shown[key] = f"{shown[key]:.3f}"
+    shown["accuracy"] = (
+        f"{result['accuracy']:.3f} ({interval['low']:.3f} to {interval['high']:.3f} at "
+        f"{interval['level']:.0%})"
+    )
+    return shown
+
+
+def _show(rows: dict[str, Any]) -> None:
+    emit(rows, as_json=False)
+
+
+def _note(sentence: str) -> None:
+    """One sentence on standard error, beside the result."""
+    typer.echo(f"tacit: {sentence}", err=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tacit.local.device import Device
     from tacit.local.estimator import DPSoftShapeClassifier
     from tacit.local.prevalence import Prevalence, estimate_prevalence
-    from tacit.local.release import Release
+    from tacit.local.release import Release, load_release, load_releases
     from tacit.local.releases.channel import accuracy_ceiling
 
 _HOME = {
@@ -22,6 +22,8 @@ _HOME = {
     "Release": "tacit.local.release",
     "accuracy_ceiling": "tacit.local.releases.channel",
     "estimate_prevalence": "tacit.local.prevalence",
+    "load_release": "tacit.local.release",
+    "load_releases": "tacit.local.release",
 }
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Release",
     "accuracy_ceiling",
     "estimate_prevalence",
+    "load_release",
+    "load_releases",
 ]
 
 

@@ -1,19 +1,21 @@
 """How common each class is in a population, from its randomised labels.
 
-Each device's symbol says little, but the shares of the symbols are a known linear mixture of the
-shares that one asks for, so solving the mixture gives an unbiased estimate. This works only if
-the mixture can be solved: an accuracy-optimal channel may release fewer symbols than there are
-classes, and then the shares are not identifiable from its releases, however many there are.
+Each device's symbol says little, but the distribution of the symbols is a known linear mixture of
+the shares that one asks for. The estimate is the most likely point of the simplex. Each interval
+inverts a test of "this class has share t" that holds for every number of releases, whatever the
+shares of the other classes. Where a channel releases fewer symbols than there are classes, some
+shares are not determined by any number of releases: the result names them, and their intervals
+hold only what is certain.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
@@ -23,12 +25,17 @@ from tacit.local.releases.label import LabelHead
 
 Target = Literal["device_labels", "classes"]
 
-_LARGEST_CONDITION = 1e8
+_SINGULAR = 1e-8  # singular values below this share of the largest count as zero
+_SAME = 1e-6
+_BELOW_ONE = math.nextafter(1.0, 0.0)
+_TINY = 1e-250  # smaller probabilities are summed in logarithms
+# Slopes of the exponential bound, in units of 1/range: the best one for 1 to 10^10 releases.
+_SLOPES = np.geomspace(1e-6, 60.0, 400)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prevalence:
-    """Estimated shares with one confidence interval per class; estimates may leave [0, 1]."""
+    """Estimated shares, which sum to one, with one confidence interval per class."""
 
     classes: tuple[str, ...]
     share: Floats
@@ -38,6 +45,8 @@ class Prevalence:
     n: int
     of: Target
     assumption: str
+    identifiable: tuple[bool, ...]  # whether more releases would narrow the interval to a point
+    warning: str | None  # which shares the releases do not determine, and what to do
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -50,6 +59,8 @@ class Prevalence:
             "n": self.n,
             "of": self.of,
             "assumption": self.assumption,
+            "identifiable": list(self.identifiable),
+            "warning": self.warning,
         }
 
 
@@ -64,38 +75,70 @@ _ASSUMPTION = {
 def estimate_prevalence(
     model: LocalModel, release: Release, *, of: Target = "device_labels", level: float = 0.95
 ) -> Prevalence:
-    """Unbiased shares of the devices' labels, or of the true classes, among the releasing devices.
+    """Most likely shares of the devices' labels, or of the true classes, with intervals.
 
-    Each interval holds its share with probability `level` by the normal approximation (one class
-    at a time; it is conditional on the estimated confusion for `of="classes"`). Estimates and
-    intervals are not cut to [0, 1], because that would bias them.
+    Each interval holds its share with probability at least `level`, for any number of releases
+    (one class at a time; for `of="classes"` given the confusion on held-out series). It lies in
+    [0, 1] and is never a point.
     """
+    values = model.decide(release)  # refuses releases of another model
+    return prevalence_of_counts(
+        model, np.bincount(values, minlength=len(model.classes)), of=of, level=level
+    )
+
+
+def prevalence_of_counts(
+    model: LocalModel,
+    counts: NDArray[np.integer[Any]],
+    *,
+    of: Target = "device_labels",
+    level: float = 0.95,
+) -> Prevalence:
+    """The same from how often each symbol was released, for stores that keep counts."""
+    head = _label_head(model)
     if not 0.0 < level < 1.0:
         raise TacitError(f"level must lie strictly between 0 and 1, got {level!r}.")
+    mixture = _mixture(head, of)
+    _check_counts(counts, mixture)
+    solve = np.linalg.pinv(mixture, rcond=_SINGULAR)
+    known = np.abs(solve @ mixture - np.eye(len(mixture))).max(axis=1) < _SAME
+    share = _most_likely(mixture, counts / counts.sum(), solve)
+    limits = np.array(
+        [_limits(mixture, solve[j], counts, j, 0.5 - level / 2.0) for j in range(len(mixture))]
+    )
+    return Prevalence(
+        classes=model.classes,
+        share=share,
+        # The limits look at one class at a time, the estimate at all: it may lie just outside.
+        low=np.minimum(limits[:, 0], share),
+        high=np.maximum(limits[:, 1], share),
+        level=level,
+        n=int(counts.sum()),
+        of=of,
+        assumption=_ASSUMPTION[of],
+        identifiable=tuple(bool(one) for one in known),
+        warning=None if known.all() else _warning(model.classes, mixture, known),
+    )
+
+
+def _label_head(model: LocalModel) -> LabelHead:
     if not isinstance(model.head, LabelHead):
         raise TacitError(
             f"prevalence needs label releases, this model makes {model.head.kind!r} ones; "
             "train with --release label."
         )
-    model.posterior(release)  # refuses releases of another model
-    if not len(release):
+    return model.head
+
+
+def _check_counts(counts: NDArray[np.integer[Any]], mixture: Floats) -> None:
+    if not counts.sum():
         raise TacitError("there is no release to estimate from; collect at least one.")
-    solve = _inverse(_mixture(model.head, of))
-    counts = np.bincount(release.values, minlength=len(model.classes))
-    frequency = counts / len(release)
-    share = solve @ frequency
-    variance = np.maximum((solve**2) @ frequency - share**2, 0.0) / len(release)
-    reach = NormalDist().inv_cdf(0.5 + level / 2.0) * np.sqrt(variance)
-    return Prevalence(
-        classes=model.classes,
-        share=share,
-        low=share - reach,
-        high=share + reach,
-        level=level,
-        n=len(release),
-        of=of,
-        assumption=_ASSUMPTION[of],
-    )
+    never = (mixture.max(axis=1) <= 0.0) & (counts > 0)
+    if never.any():
+        raise TacitError(
+            f"symbol {int(never.argmax())} was received {int(counts[never.argmax()])} times, but "
+            "this model never releases it; take the files as the devices wrote them."
+        )
 
 
 def _mixture(head: LabelHead, of: Target) -> Floats:
@@ -105,17 +148,159 @@ def _mixture(head: LabelHead, of: Target) -> Floats:
     if of != "classes":
         raise TacitError(f"of must be 'device_labels' or 'classes', got {of!r}.")
     shares = head.gain.sum(axis=0)
-    given_class = head.gain / np.where(shares > 0.0, shares, 1.0)  # (device label, class)
+    if not shares.all():
+        raise TacitError(
+            "a class has no share in the model's confusion, so its errors are unknown; "
+            "use of='device_labels'."
+        )
+    given_class = head.gain / shares  # (device label, class)
     mixed: Floats = head.channel.T @ given_class
     return mixed
 
 
-def _inverse(mixture: Floats) -> Floats:
-    condition = float(np.linalg.cond(mixture))
-    if not (math.isfinite(condition) and condition < _LARGEST_CONDITION):
-        released = int(np.count_nonzero(mixture.max(axis=1) > 0.0))
-        raise TacitError(
-            f"this model's channel releases {released} of {len(mixture)} labels in a way that does "
-            "not determine the shares; train with channel='krr' to estimate prevalence."
-        )
-    return np.asarray(np.linalg.inv(mixture))
+def _most_likely(mixture: Floats, frequency: Floats, solve: Floats) -> Floats:
+    """The point of the simplex under which the symbols are most likely."""
+    direct = solve @ frequency
+    if direct.min() >= 0.0 and np.allclose(mixture @ direct, frequency, rtol=0.0, atol=1e-12):
+        return np.asarray(direct / direct.sum())  # explains the symbols perfectly
+    from scipy.optimize import minimize
+
+    seen = frequency > 0.0
+    rows, weight = mixture[seen], frequency[seen]
+
+    # Columns of the mixture sum to one, so that "+ sum" puts the minimum onto the simplex.
+    def loss(share: Floats) -> tuple[float, Floats]:
+        expected = np.maximum(rows @ share, 1e-300)
+        value = float(share.sum() - weight @ np.log(expected))
+        return value, np.asarray(1.0 - rows.T @ (weight / expected))
+
+    start = np.full(mixture.shape[1], 1.0 / mixture.shape[1])
+    found = minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * len(start),
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 5000, "maxcor": 30},
+    )
+    return np.asarray(found.x / found.x.sum())
+
+
+def _limits(
+    mixture: Floats, weight: Floats, counts: NDArray[np.integer[Any]], j: int, tail: float
+) -> tuple[float, float]:
+    """Limits of class j's share that each fail with probability at most `tail`.
+
+    `weight` scores the symbols, so that the expected score is the share where that is possible.
+    The other classes take the shares that make the observed score most likely. Each probability
+    is compared with `tail` times that of the nearest possible share (0 or 1), which is at most
+    `tail`: this only widens the interval, and keeps it from vanishing when the symbols are
+    unlikely under all shares.
+    """
+    possible = mixture.max(axis=1) > 0.0
+    weight, rows, counts = weight[possible], mixture[possible], counts[possible]
+    middle = (weight.max() + weight.min()) / 2.0
+    high = weight > middle
+    spread = weight.max() - weight.min()
+    if spread <= _SAME * max(1.0, float(np.abs(weight).max())):
+        return 0.0, 1.0
+    steps = np.where(high, weight.max() - weight, weight - weight.min())
+    if steps.max() < _SAME * spread:  # two values: their count is binomial
+        return _binomial_limits(rows[high].sum(axis=0), int(counts[high].sum()), counts, j, tail)
+    return _exponential_limits(rows, weight / spread, counts, j, tail)
+
+
+def _binomial_limits(
+    chance: Floats, hits: int, counts: NDArray[np.integer[Any]], j: int, tail: float
+) -> tuple[float, float]:
+    """Clopper and Pearson's limits: `chance[i]` is that of a hit for a unit of kind i."""
+    from scipy.optimize import brentq
+
+    n, own, others = int(counts.sum()), float(chance[j]), np.delete(chance, j)
+    least, most = float(others.min()), float(others.max())
+
+    def too_few(t: float) -> float:
+        return _log_at_most(hits, n, least + t * (own - least)) - few_at_zero - math.log(tail)
+
+    def too_many(t: float) -> float:
+        missed = 1.0 - most - t * (own - most)
+        return _log_at_most(n - hits, n, missed) - many_at_one - math.log(tail)
+
+    few_at_zero = _log_at_most(hits, n, least)
+    many_at_one = _log_at_most(n - hits, n, 1.0 - own)
+    low, high = 0.0, 1.0
+    if own > least and too_few(1.0) < 0.0:
+        high = float(brentq(too_few, 0.0, 1.0, xtol=1e-15, rtol=1e-13))
+    if own > most and too_many(0.0) < 0.0:
+        low = float(brentq(too_many, 0.0, 1.0, xtol=1e-15, rtol=1e-13))
+    return low, high
+
+
+def _log_at_most(hits: int, n: int, chance: float) -> float:
+    """log P(Binomial(n, chance) <= hits), also where the probability is no float."""
+    from scipy import special
+
+    if hits >= n or chance <= 0.0:
+        return 0.0
+    chance = min(chance, _BELOW_ONE)
+    plain = float(special.betaincc(hits + 1, n - hits, chance))
+    if plain > _TINY:
+        return math.log(plain)
+    # Far below the mean the terms fall at least as quickly as the first two do.
+    odds = (1.0 - chance) / chance
+    terms = math.ceil(40.0 / (1.0 - hits / (n - hits + 1.0) * odds))
+    before = np.arange(hits, max(hits - terms, 0), -1.0)
+    falling = np.cumprod(before / (n - before + 1.0) * odds)
+    ways = special.gammaln(n + 1) - special.gammaln(hits + 1) - special.gammaln(n - hits + 1)
+    first = ways + hits * math.log(chance) + (n - hits) * math.log1p(-chance)
+    return float(first) + math.log1p(float(falling.sum()))
+
+
+def _exponential_limits(
+    rows: Floats, weight: Floats, counts: NDArray[np.integer[Any]], j: int, tail: float
+) -> tuple[float, float]:
+    """Limits from Chernoff's bound on the mean score; `weight` has range one.
+
+    The mean of exp(slope * score) is linear in the shares, so the worst shares of the other
+    classes are all on one of them, and each slope gives its limit in closed form.
+    """
+    n = int(counts.sum())
+    mean = float(counts @ weight) / n
+
+    def against(sign: float) -> tuple[Floats, Floats]:
+        # How far the mean of exp(slope * (score - mean)) lies above 1: own class, worst other.
+        growth = np.expm1(np.outer(sign * _SLOPES, weight - mean)) @ rows
+        return growth[:, j], np.delete(growth, j, axis=1).max(axis=1)
+
+    own, other = against(-1.0)
+    at_zero = min(0.0, float(np.log1p(other).min()))
+    needed = math.expm1(math.log(tail) / n + at_zero)
+    falls = other > own
+    high = np.min((other - needed)[falls] / (other - own)[falls], initial=1.0)
+
+    own, other = against(1.0)
+    at_one = min(0.0, float(np.log1p(own).min()))
+    needed = math.expm1(math.log(tail) / n + at_one)
+    rises = own > other
+    low = np.max((needed - other)[rises] / (own - other)[rises], initial=0.0)
+    return float(low), float(high)
+
+
+def _warning(classes: tuple[str, ...], mixture: Floats, known: NDArray[np.bool_]) -> str:
+    """Which classes the releases do not tell apart, and the way out."""
+    open_ones = np.flatnonzero(~known)
+    alike = [
+        f"{classes[i]!r} from {classes[j]!r}"
+        for number, i in enumerate(open_ones)
+        for j in open_ones[number + 1 :]
+        if np.abs(mixture[:, i] - mixture[:, j]).max() < _SAME
+    ]
+    released = int(np.count_nonzero(mixture.max(axis=1) > 0.0))
+    names = ", ".join(repr(classes[i]) for i in open_ones)
+    return (
+        f"this model's channel releases {released} of {len(mixture)} labels in a way that does not "
+        f"determine the shares of {names}"
+        + (f" (it cannot tell {', '.join(alike)})" if alike else "")
+        + "; their intervals stay wide however many releases there are, train with channel='krr' "
+        "to estimate them."
+    )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,8 +64,114 @@ class Release:
 
 def load_release(path: str | os.PathLike[str]) -> Release:
     """Read a file that `Release.save` wrote."""
-    try:
+    with _reading(path):
         plain = json.loads(Path(path).read_text(encoding="utf-8"))
+    return release_from_plain(plain, where=str(path))
+
+
+def load_releases(*paths: str | os.PathLike[str]) -> Release:
+    """Read and merge the releases of one model, in the order of the files.
+
+    A file holds one release, a list of them, or one per line (JSON lines). Another model, kind or
+    guarantee among them is refused by file and line, and so is a file that is named twice, whose
+    devices would count twice.
+    """
+    places = [Path(path).resolve() for path in paths]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise TacitError(f"{paths[number]} is named twice; every release counts once.")
+    return merge_releases(part for path in paths for part in _read_parts(path))
+
+
+def merge_releases(parts: Iterable[tuple[str, Any]]) -> Release:
+    """One release from plain ones, each with the place that a refusal names."""
+    values: list[NDArray[Any]] = []
+    first: Release | None = None
+    start, stated = "", None
+    for where, plain in parts:
+        if first is None:
+            first, start, stated = release_from_plain(plain, where=where), where, plain["guarantee"]
+            values.append(first.values)
+            continue
+        # Many devices repeat one guarantee word for word; reading it once is several times faster.
+        repeated = isinstance(plain, dict) and plain.get("guarantee") == stated
+        known = first.guarantee if repeated else None
+        other = release_from_plain(plain, where=where, guarantee=known)
+        _check_alike(first, other, start=start, where=where)
+        values.append(other.values)
+    if first is None:
+        raise TacitError("there is no release in the files; collect at least one.")
+    return replace(first, values=np.concatenate(values))
+
+
+def _check_alike(first: Release, other: Release, *, start: str, where: str) -> None:
+    for describe in (_origin, _stated, _row):
+        mine, theirs = describe(other), describe(first)
+        if mine != theirs:
+            raise TacitError(f"{where} has {mine}, but {start} has {theirs}; read them apart.")
+    if other.guarantee != first.guarantee:
+        raise TacitError(
+            f"{where} and {start} state guarantees that differ in their assumptions or limits; "
+            "take the files as the devices wrote them."
+        )
+
+
+def _origin(release: Release) -> str:
+    return f"{release.kind!r} releases of model {release.model or '?'}"
+
+
+def _row(release: Release) -> str:
+    return f"rows of shape {release.values.shape[1:]}"
+
+
+def _stated(release: Release) -> str:
+    guarantee = release.guarantee
+    if isinstance(guarantee, DpGuarantee):
+        budget = f"epsilon {guarantee.epsilon!r} and delta {guarantee.delta!r}"
+        return f"a guarantee of {budget} ({guarantee.trust_model})"
+    return f"a guarantee of kind {guarantee.kind!r}"
+
+
+def _read_parts(path: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
+    """Each release of a file with its place, read line by line where each line is one."""
+    with _reading(path), Path(path).open(encoding="utf-8") as file:
+        lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+        opening = list(islice(lines, 2))
+        if len(opening) == 2 and _is_object(opening[0][1]):
+            yield from _read_lines(path, chain(opening, lines))
+            return
+        whole = json.loads("".join(line for _, line in chain(opening, lines)))
+    if isinstance(whole, list):
+        yield from ((f"{path}, item {n}", plain) for n, plain in enumerate(whole, start=1))
+    else:
+        yield str(path), whole
+
+
+def _read_lines(
+    path: str | os.PathLike[str], lines: Iterable[tuple[int, str]]
+) -> Iterator[tuple[str, Any]]:
+    for number, line in lines:
+        where = f"{path}, line {number}"
+        try:
+            plain = json.loads(line)
+        except ValueError as error:
+            raise TacitError(f"{where} is not JSON; take the file as it was written.") from error
+        yield where, plain
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except TacitError:
+        raise
     except OSError as error:
         raise TacitError(
             f"cannot read releases from {path}: {error.strerror or error}; check the path."
@@ -71,11 +180,12 @@ def load_release(path: str | os.PathLike[str]) -> Release:
         raise TacitError(
             f"{path} is not a file of releases: it is not JSON; check the path."
         ) from error
-    return release_from_plain(plain, where=str(path))
 
 
-def release_from_plain(plain: Any, *, where: str = "the releases") -> Release:
-    """Check and rebuild what `Release.to_dict` made."""
+def release_from_plain(
+    plain: Any, *, where: str = "the releases", guarantee: Guarantee | None = None
+) -> Release:
+    """Check and rebuild what `Release.to_dict` made; `guarantee` if the caller has read it."""
     if not isinstance(plain, dict) or not {"kind", "model", "guarantee", "values"} <= set(plain):
         raise TacitError(
             f"{where} must be one object with kind, model, guarantee and values; "
@@ -87,14 +197,12 @@ def release_from_plain(plain: Any, *, where: str = "the releases") -> Release:
     try:
         raw = np.asarray(plain["values"])
         values = raw.astype(wanted, casting="safe" if raw.dtype.kind in "iu" else "same_kind")
-        guarantee = from_dict(plain["guarantee"])
+        stated = from_dict(plain["guarantee"]) if guarantee is None else guarantee
     except (TypeError, ValueError, AttributeError) as error:
         raise TacitError(f"{where} holds values or a guarantee that cannot be read.") from error
     if values.ndim != (1 if plain["kind"] == "label" else 2) or not np.all(np.isfinite(values)):
         raise TacitError(f"{where} holds values of shape {values.shape}, not one row per series.")
-    return Release(
-        kind=plain["kind"], values=values, model=str(plain["model"]), guarantee=guarantee
-    )
+    return Release(kind=plain["kind"], values=values, model=str(plain["model"]), guarantee=stated)
 
 
 def local_guarantee(epsilon: float, *, assumptions: tuple[str, ...]) -> DpGuarantee:

@@ -34,7 +34,7 @@ def classify_releases(model: LocalModel, body: Any) -> dict[str, Any]:
 
 
 def class_shares(model: LocalModel, body: Any, *, of: Target, level: float) -> dict[str, Any]:
-    """Unbiased class shares of the releases in a request, with confidence intervals."""
+    """Class shares of the releases in a request, with confidence intervals."""
     return estimate_prevalence(model, _checked(body), of=of, level=level).to_dict()
 
 
