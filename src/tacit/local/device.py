@@ -27,6 +27,7 @@ from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
 from tacit.local.model import LocalModel, load_model
 from tacit.local.release import Release
+from tacit.local.releases.place import Places
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
 _KEPT_BYTES = 2**23  # more than the largest array of a release of a few hundred steps
@@ -76,6 +77,10 @@ class Device:
     def classify(self, release: Release) -> list[str]:
         """What the server makes of a release; needs no series."""
         return self.model.labels(release)
+
+    def places(self, release: Release) -> Places:
+        """What the server makes of a `place` release: where the evidence lies."""
+        return self.model.places(release)
 
 
 def release_rows(
