@@ -28,6 +28,7 @@ from tacit.local.softshape.settings import SoftShapeSettings
     [
         ("lp-channel", 1_000_000),
         ("local-label", 1_000_000),
+        ("local-place", 1_000_000),
         ("local-vector", 1_000_000),
         ("local-shapes", 4_000_000),
     ],
