@@ -17,7 +17,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,10 @@ from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
 from tacit.local.model import LocalModel, load_model
 from tacit.local.release import Release
-from tacit.local.releases.place import Places
 from tacit.noise import SYSTEM_NOISE, NoiseSource
+
+if TYPE_CHECKING:
+    from tacit.local.releases.place import Places
 
 _KEPT_BYTES = 2**23  # more than the largest array of a release of a few hundred steps
 
