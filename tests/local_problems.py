@@ -13,6 +13,7 @@ from tacit.local.model import LocalModel
 from tacit.local.release import Kind
 from tacit.local.releases.channel import ChannelKind
 from tacit.local.releases.label import LabelHead
+from tacit.local.releases.place import PlaceHead
 from tacit.local.releases.shapes import ShapesHead
 from tacit.local.releases.vector import VectorHead
 
@@ -52,6 +53,12 @@ def model_of(classifier: DPSoftShapeClassifier) -> LocalModel:
 def label_head(classifier: DPSoftShapeClassifier) -> LabelHead:
     head = model_of(classifier).head
     assert isinstance(head, LabelHead)
+    return head
+
+
+def place_head(classifier: DPSoftShapeClassifier) -> PlaceHead:
+    head = model_of(classifier).head
+    assert isinstance(head, PlaceHead)
     return head
 
 

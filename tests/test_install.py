@@ -59,7 +59,7 @@ def test_the_bare_environment_holds_numpy_and_nothing_else(bare: Environment) ->
     assert bare.run("-c", code).stdout.strip() == "['numpy']"
 
 
-@pytest.mark.parametrize("kind", ["label", "vector", "shapes"])
+@pytest.mark.parametrize("kind", ["label", "place", "vector", "shapes"])
 def test_a_device_releases_with_numpy_alone(bare: Environment, kind: str, tmp_path: Path) -> None:
     trained(kind).export_device(tmp_path / "device.tacit")
     code = (

@@ -15,6 +15,7 @@ from tacit.arena.results.earlier import earlier_records
 from tacit.arena.store import read_records
 from tacit.arena.suites import SUITES, Choice, suite_tasks
 from tacit.arena.task import Task, task_from_dict
+from tacit.local.release import SYMBOL_KINDS
 
 CURRENT = Path(__file__).parents[2] / "results" / "current"
 SIZES = {
@@ -25,7 +26,7 @@ SIZES = {
     "timefl": 42,
     "frontier": 19 * 8 * 5 * 3,
     "softshape-published": 19 * (5 * 3 + 4 * 6 - 3),
-    "softshape-sound": 19 * 5 * (3 + 1 + 1),
+    "softshape-sound": 19 * 5 * (3 + 3 + 1 + 1),
     "fedst-scopes": 36 * 6,
     "fedst-secure": 4 * 4 * 2,
     "fleet-published": 3 * 2 * 5 * 3,
@@ -60,7 +61,7 @@ def test_committed_records_are_tasks_of_their_suites() -> None:
     """All but the ones of options that a suite no longer has still load."""
     known = {task.key for name in SUITES for task in suite_tasks(name)}
     records = read_records(CURRENT)
-    assert len(records) == 1775
+    assert len(records) == 2060
     assert {task_from_dict(record["task"]).key for record in records} <= known
 
 
@@ -103,7 +104,7 @@ def done(task: Task) -> dict[str, Any]:
     return record
 
 
-@pytest.mark.parametrize("release", ["label", "vector", "shapes"])
+@pytest.mark.parametrize("release", ["label", "place", "vector", "shapes"])
 def test_a_sound_release_is_averaged_over_draws(release: str) -> None:
     task = small("softshape-sound", data="ItalyPowerDemand", method=f"softshape-{release}",
                  changes={"draws": 2})  # fmt: skip
@@ -111,9 +112,13 @@ def test_a_sound_release_is_averaged_over_draws(release: str) -> None:
     details = record["details"]
     assert record["guarantee"]["epsilon"] == task.epsilon
     assert details["floor"] <= details["ceiling"]
-    assert details["draws"] == (50_000 // 1029 if release == "label" else 2)
-    if release == "label":
+    assert details["draws"] == (50_000 // 1029 if release in SYMBOL_KINDS else 2)
+    if release in SYMBOL_KINDS:
         assert abs(record["accuracy"] - details["expected_accuracy"]) < 0.02
+        assert details["clean_accuracy"] > 0.9
+    if release == "place":
+        assert 0.25 < details["table_right"] < details["place_right"] < 1.0
+    if release == "label":
         assert details["expected_accuracy"] <= details["hindsight"] <= details["ceiling"] + 1e-9
         assert details["clean_accuracy"] > 0.9
 

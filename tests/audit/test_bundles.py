@@ -22,7 +22,9 @@ from tacit.local.releases.label import fit_label
 from tacit.local.softshape.settings import SoftShapeSettings
 
 
-@pytest.mark.parametrize("name", ["lp-channel", "local-label", "local-vector", "local-shapes"])
+@pytest.mark.parametrize(
+    "name", ["lp-channel", "local-label", "local-place", "local-vector", "local-shapes"]
+)
 def test_sound_is_consistent_and_ten_percent_too_little_noise_refuted(name: str) -> None:
     sound = audit(build(name), trials=200_000)
     assert sound.verdict == "consistent"

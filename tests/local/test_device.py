@@ -22,7 +22,7 @@ from tacit.ledger import Ledger
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device, content_subject
 from tacit.local.model import load_model
-from tacit.local.release import KINDS, Kind
+from tacit.local.release import KINDS, SYMBOL_KINDS, Kind
 
 FALSE_ALARM = 1e-6
 
@@ -61,8 +61,9 @@ def two_sample_p_value(first: Device, second: Device, kind: Kind, n: int = 4000)
         return device.model.randomize(summary).values
 
     a, b = values(first), values(second)
-    if kind == "label":
-        table = np.array([np.bincount(part, minlength=2) for part in (a, b)]) + 1
+    if kind in SYMBOL_KINDS:
+        n_symbols = len(first.model.head.channel)  # type: ignore[union-attr]
+        table = np.array([np.bincount(part, minlength=n_symbols) for part in (a, b)]) + 1
         return float(stats.chi2_contingency(table).pvalue)
     return min(
         float(stats.ks_2samp(a[:, j], b[:, j]).pvalue) * a.shape[1] for j in range(a.shape[1])
@@ -76,7 +77,7 @@ def test_device_and_estimator_release_alike(kind: Kind, tmp_path: Path) -> None:
     assert two_sample_p_value(here, Device(model_of(trained(kind))), kind) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("kind", ["label", "vector"])
+@pytest.mark.parametrize("kind", ["label", "place", "vector"])
 def test_the_comparison_notices_another_epsilon(kind: Kind, tmp_path: Path) -> None:
     here, other = device_of(kind, tmp_path), device_of(kind, tmp_path, 3.0)
     assert two_sample_p_value(here, other, kind, n=8000) < FALSE_ALARM
@@ -193,12 +194,13 @@ def test_a_tampered_device_file_is_refused(place: float, tmp_path: Path) -> None
         Device.load(path)
 
 
-def test_the_runtime_loads_numpy_alone(tmp_path: Path) -> None:
-    device_of("label", tmp_path)
+@pytest.mark.parametrize("kind", SYMBOL_KINDS)
+def test_the_runtime_loads_numpy_alone(kind: Kind, tmp_path: Path) -> None:
+    device_of(kind, tmp_path)
     code = (
         "import sys, numpy as np\n"
         "from tacit.local.device import Device\n"
-        f"device = Device.load({str(tmp_path / 'label.tacit')!r})\n"
+        f"device = Device.load({str(tmp_path / f'{kind}.tacit')!r})\n"
         "device.classify(device.release(np.sin(np.arange(24.0))))\n"
         "heavy = {'torch', 'scipy', 'aeon', 'sklearn', 'pandas', 'numba', 'safetensors'}\n"
         "print(sorted(heavy & set(sys.modules)))"

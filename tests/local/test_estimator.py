@@ -29,13 +29,14 @@ QUICK = SoftShapeSettings(steps=3)
 # seeded, so these instances have a budget at which the noise (almost) never changes an answer.
 @aeon_contract(
     DPSoftShapeClassifier(40.0, encoder="kernels", random_state=0),
+    DPSoftShapeClassifier(40.0, release="place", encoder="kernels", random_state=0),
     DPSoftShapeClassifier(1e9, mode="published", settings=QUICK, random_state=0),
 )
 def test_aeon_contract(check: Callable[[], None]) -> None:
     check()
 
 
-@pytest.mark.parametrize("release", ["label", "vector", "shapes"])
+@pytest.mark.parametrize("release", KINDS)
 def test_tacit_contract_sound(release: Kind) -> None:
     check_tacit_classifier(
         lambda: DPSoftShapeClassifier(3.0, release=release, encoder="kernels", random_state=0)
@@ -48,7 +49,7 @@ def test_tacit_contract_published() -> None:
     )
 
 
-@pytest.mark.parametrize("release", ["label", "vector", "shapes"])
+@pytest.mark.parametrize("release", KINDS)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_no_sound_release_exceeds_the_ceiling(release: Kind, epsilon: float) -> None:
     """Accuracy over 1,029 test series; one-sided false alarm 1e-6."""
@@ -68,7 +69,7 @@ def test_the_ceiling_check_would_notice_a_clean_classifier() -> None:
     assert stats.binom.sf(right - 1, len(data.y_test), ceiling) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("release", ["label", "vector"])
+@pytest.mark.parametrize("release", ["label", "place", "vector"])
 def test_releases_are_useful(release: Kind) -> None:
     """At epsilon 3 a binary label reaches .95 at best; 100 points above chance are certain."""
     data, classifier = italy(), trained(release, 3.0)

@@ -16,6 +16,7 @@ from tacit.report.local_charts import (
     budget_figure,
     latent_figure,
     per_step,
+    places_figure,
     principal_plane,
     routing_figure,
 )
@@ -39,6 +40,19 @@ def test_the_allocation_shows_series_scores_and_noise() -> None:
     np.testing.assert_array_equal([bar["centre"] for bar in bars], [3.0, 7.0, 11.0])
     assert shade[0]["score"] == pytest.approx(0.1)
     assert shade[5]["score"] == pytest.approx(0.5)  # covered by the first two patches
+
+
+def test_places_are_bars_as_wide_as_their_steps() -> None:
+    figure = places_figure(
+        np.sin(np.arange(10.0)), edges=[0, 2, 5, 10], probability=np.array([0.1, 0.6, 0.3])
+    )
+    assert [mark for mark, _ in layers(figure)] == ["line", "bar"]
+    bars = rows(figure, "bar")
+    assert [(bar["from"], bar["to"]) for bar in bars] == [(-0.5, 1.5), (1.5, 4.5), (4.5, 9.5)]
+    np.testing.assert_array_equal([bar["probability"] for bar in bars], [0.1, 0.6, 0.3])
+    assert to_svg(figure).startswith("<svg")
+    with pytest.raises(TacitError, match="2 places and 4 edges"):
+        places_figure(np.zeros(10), edges=[0, 2, 5, 10], probability=np.array([0.4, 0.6]))
 
 
 def test_several_channels_are_drawn() -> None:

@@ -19,7 +19,9 @@ def small(data: Dataset) -> Dataset:
     return replace(data, X_test=data.X_test[:60], y_test=data.y_test[:60])
 
 
-@pytest.mark.parametrize(("release", "pictures"), [("label", 1), ("vector", 2), ("shapes", 2)])
+@pytest.mark.parametrize(
+    ("release", "pictures"), [("label", 1), ("place", 2), ("vector", 2), ("shapes", 2)]
+)
 def test_a_sound_page_carries_its_guarantee(release: str, pictures: int, tmp_path: Path) -> None:
     page = write_softshape_page(
         tmp_path / "page.html", classifier=trained(release), dataset=small(italy()), accuracy=0.8

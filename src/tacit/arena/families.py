@@ -177,6 +177,7 @@ FAMILIES: dict[str, Method] = {
     "ceiling": _ceiling,
     "softshape-published": _softshape_published,
     "softshape-label": _softshape_sound,
+    "softshape-place": _softshape_sound,
     "softshape-vector": _softshape_sound,
     "softshape-shapes": _softshape_sound,
     "fedst": _fedst,

@@ -9,25 +9,29 @@ import numpy as np
 from tacit.arena.outcome import Outcome
 from tacit.arrays import Codes
 from tacit.data import Dataset
+from tacit.local.release import SYMBOL_KINDS
 
-LABEL_RELEASES = 50_000  # in all: drawing a label costs next to nothing
+SYMBOL_RELEASES = 50_000  # in all: drawing a symbol costs next to nothing
 
 
 def measure_releases(classifier: Any, data: Dataset, *, draws: int) -> Outcome:
     """Fit once, then average the accuracy over at least `draws` releases of the test series.
 
-    A label is drawn more often, so that chance moves its mean by less than a third of a point.
-    Its details hold two exact figures as well: `expected_accuracy` over the channel's noise, and
-    `hindsight`, that of the best channel for this classifier had the test labels been known.
+    A symbol is drawn more often, so that chance moves its mean by less than a third of a point.
+    Its details hold exact figures as well: `expected_accuracy` over the channel's noise, and of a
+    label `hindsight`, that of the best channel for this classifier had the test labels been known;
+    of a place `place_right`, how often the released place is the device's, and `table_right`, how
+    often a label release with a public table from classes to places would name it.
     """
     classifier.fit(data.X_train, data.y_train)
     model = classifier.model_
     truth = np.searchsorted(classifier.classes_, data.y_test)
     summary = model.head.summarise(model.check_series(data.X_test))
     details = {**classifier.history_, **class_bounds(data, epsilon=classifier.epsilon)}
-    if model.head.kind == "label":
-        draws = max(draws, LABEL_RELEASES // len(truth))
-        details |= _exact_figures(model.head, summary, truth)
+    if model.head.kind in SYMBOL_KINDS:
+        draws = max(draws, SYMBOL_RELEASES // len(truth))
+        figures = _label_figures if model.head.kind == "label" else _place_figures
+        details |= figures(model.head, summary, truth)
     rates = [np.mean(model.decide(model.randomize(summary)) == truth) for _ in range(draws)]
     return Outcome(
         accuracy=float(np.mean(rates)),
@@ -49,7 +53,7 @@ def class_bounds(data: Dataset, *, epsilon: float | None) -> dict[str, float]:
     return bounds
 
 
-def _exact_figures(head: Any, called: Codes, truth: Codes) -> dict[str, float]:
+def _label_figures(head: Any, called: Codes, truth: Codes) -> dict[str, float]:
     from tacit.local.releases.channel import design_channel
 
     found = np.zeros(head.channel.shape)
@@ -59,4 +63,22 @@ def _exact_figures(head: Any, called: Codes, truth: Codes) -> dict[str, float]:
         "clean_accuracy": float(np.mean(called == truth)),
         "expected_accuracy": float((head.channel * found).sum()),
         "hindsight": float((best * found).sum()),
+    }
+
+
+def _place_figures(head: Any, own: Codes, truth: Codes) -> dict[str, float]:
+    from tacit.local.releases.channel import design_channel
+    from tacit.local.releases.place_channel import place_table
+
+    called, where = own // head.n_places, own % head.n_places
+    rows = np.arange(len(own))
+    sent = head.channel[own].reshape(len(own), -1, head.n_places)
+    label = design_channel(head.gain, epsilon=head.epsilon)
+    table = place_table(head.gain, head.place_shares, label)
+    named = label[called] * (table == where[:, None])
+    return {
+        "clean_accuracy": float(np.mean(called == truth)),
+        "expected_accuracy": float(sent[rows, truth].sum(axis=1).mean()),
+        "place_right": float(sent[rows, :, where].sum(axis=1).mean()),
+        "table_right": float(named.sum(axis=1).mean()),
     }

@@ -195,7 +195,7 @@ def _softshape_published(choice: Choice) -> list[Task]:
 
 
 def _softshape_sound(choice: Choice) -> list[Task]:
-    """The three releases, each accuracy a mean over many draws; three seeds for the label."""
+    """The releases, each accuracy a mean over many draws; three seeds where a draw is cheap."""
 
     def part(releases: Sequence[str], seeds: Sequence[int]) -> list[Task]:
         return _grid(
@@ -207,7 +207,7 @@ def _softshape_sound(choice: Choice) -> list[Task]:
             seeds=seeds,
         )
 
-    return [*part(("label",), (0, 1, 2)), *part(("vector", "shapes"), (0,))]
+    return [*part(("label", "place"), (0, 1, 2)), *part(("vector", "shapes"), (0,))]
 
 
 def _fedst_scopes(choice: Choice) -> list[Task]:

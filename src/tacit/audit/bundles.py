@@ -20,16 +20,18 @@ from tacit.audit.laws import Law, PrivUnitLaw, channel_law, vector_law
 from tacit.audit.setting import Setting
 from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Guarantee
+from tacit.local.release import SYMBOL_KINDS
 from tacit.noise import SYSTEM_NOISE, NoiseSource, float_laplace
 from tacit.system.progress import silent
 
 if TYPE_CHECKING:
     from tacit.local.model import LocalModel
     from tacit.local.releases.label import LabelHead
+    from tacit.local.releases.place import PlaceHead
     from tacit.local.releases.shapes import ShapesHead
     from tacit.local.releases.vector import VectorHead
 
-    Head = LabelHead | VectorHead | ShapesHead
+    Head = LabelHead | PlaceHead | VectorHead | ShapesHead
 
 Pair = tuple[Any, Any]
 
@@ -100,6 +102,7 @@ def _train_head(
 ) -> Head:
     from tacit.local.encoding.body import train_kernels
     from tacit.local.releases.label import fit_label
+    from tacit.local.releases.place import fit_place
     from tacit.local.releases.shapes import fit_shapes
     from tacit.local.releases.vector import fit_vector
 
@@ -108,6 +111,8 @@ def _train_head(
         return fit_shapes(X, y, n_classes=n_classes, epsilon=epsilon, rng=rng, progress=silent)
     trained = train_kernels(X, y, n_classes=n_classes, rng=rng)
     body, held_out = trained.body, trained.held_out
+    if kind == "place":
+        return fit_place(body, held_out, X, y, epsilon=epsilon, rng=rng)
     if kind == "vector":
         return fit_vector(body, held_out, y, epsilon=epsilon, rng=rng, progress=silent)
     return fit_label(body, held_out, y, epsilon=epsilon, channel="optimal")
@@ -126,13 +131,13 @@ def _audited_head(
         rows = np.repeat(np.asarray(x)[None], count, axis=0)
         return np.asarray(head.randomize(rows, source=source))
 
-    pairs = _symbol_pairs(head) if head.kind == "label" else _vector_pairs(reached)
+    pairs = _symbol_pairs(head) if head.kind in SYMBOL_KINDS else _vector_pairs(reached)
     return Audited(name, DpClaim(epsilon=claim), run, pairs, guarantee, _law_of(head))
 
 
 def _law_of(head: Any) -> Law:
     """What the head says of its own outputs."""
-    if head.kind == "label":
+    if head.kind in SYMBOL_KINDS:
         return channel_law(head.channel)
     if head.kind == "shapes":
         budgets = head.epsilon * head.shares[head.shares > 0.0]

@@ -208,6 +208,7 @@ _BUILDERS: dict[str, Builder] = {
     "laplace-vector": _laplace_vector,
     "lp-channel": _lp_channel,
     "local-label": partial(local_release, "label"),
+    "local-place": partial(local_release, "place"),
     "local-vector": partial(local_release, "vector"),
     "local-shapes": partial(local_release, "shapes"),
     "shuffled-krr": shuffled_krr,

@@ -116,14 +116,18 @@ def show_command(
         columns = ("id", "time", "kind", "subject", "purpose", "epsilon", "delta")
         rows = [[getattr(entry, name) for name in columns] for entry in entries]
         print_table(rows, columns=columns, title=f"{db}: {len(entries)} entries")
-        typer.echo(f"spent:     epsilon {rounded_up(spent.epsilon)}, delta {rounded_up(spent.delta)}")
+        typer.echo(
+            f"spent:     epsilon {rounded_up(spent.epsilon)}, delta {rounded_up(spent.delta)}"
+        )
         if subject is None and len(subjects) > 1:
             most = max(one.epsilon for one in subjects.values())
             typer.echo(
                 f"           by {len(subjects)} subjects together, at most epsilon {rounded_up(most)} "
                 "by each of them"
             )
-        typer.echo(f"remaining: epsilon {rounded_down(left.epsilon)}, delta {rounded_down(left.delta)}")
+        typer.echo(
+            f"remaining: epsilon {rounded_down(left.epsilon)}, delta {rounded_down(left.delta)}"
+        )
 
     emit(result, as_json=as_json, render=render)
 

@@ -43,7 +43,7 @@ def train_softshape(
         str, typer.Option("--mode", help="sound, or published (no guarantee, leakage measured).")
     ] = "sound",
     release: Annotated[
-        str, typer.Option("--release", help="What a device sends: label, vector or shapes.")
+        str, typer.Option("--release", help="What a device sends: label, place, vector or shapes.")
     ] = "label",
     encoder: Annotated[
         str, typer.Option("--encoder", help="Features: kernels, or softshape (a network).")

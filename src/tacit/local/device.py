@@ -17,7 +17,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from tacit.ledger import Ledger
 from tacit.local.model import LocalModel, load_model
 from tacit.local.release import Release
 from tacit.noise import SYSTEM_NOISE, NoiseSource
+
+if TYPE_CHECKING:
+    from tacit.local.releases.place import Places
 
 _KEPT_BYTES = 2**23  # more than the largest array of a release of a few hundred steps
 
@@ -76,6 +79,10 @@ class Device:
     def classify(self, release: Release) -> list[str]:
         """What the server makes of a release; needs no series."""
         return self.model.labels(release)
+
+    def places(self, release: Release) -> Places:
+        """What the server makes of a `place` release: where the evidence lies."""
+        return self.model.places(release)
 
 
 def release_rows(

@@ -23,11 +23,12 @@ from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import release_rows
 from tacit.local.encoding.body import TrainedBody, train_kernels
-from tacit.local.model import LocalModel, class_type, classes_of, load_model, new_model
-from tacit.local.release import Release
-from tacit.local.releases.label import LabelHead, fit_label
+from tacit.local.model import Head, LocalModel, class_type, classes_of, load_model, new_model
+from tacit.local.release import SYMBOL_KINDS, Release
+from tacit.local.releases.label import fit_label
+from tacit.local.releases.place import Places, check_place_release, fit_place
 from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
-from tacit.local.releases.vector import VectorHead, fit_vector
+from tacit.local.releases.vector import fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.extras import needs
 from tacit.system.progress import Progress, silent
@@ -52,7 +53,7 @@ _TRAINED_NETWORKS = {
 }
 _CHOICES = {
     "mode": ("sound", "published"),
-    "release": ("label", "vector", "shapes"),
+    "release": ("label", "place", "vector", "shapes"),
     "encoder": ("kernels", "softshape"),
     "channel": ("optimal", "krr"),
 }
@@ -108,13 +109,14 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     ----------
     epsilon : total budget per series (`published`: the paper's nominal parameter, no guarantee).
     mode : "sound", or "published" for DP-SoftShape as written, with its measured leakage.
-    release : what a device sends: "label", "vector" or "shapes"; as a method, `release(X)` sends.
+    release : what a device sends: "label", "place" (the class and where its evidence lies),
+        "vector" or "shapes"; as a method, `release(X)` sends.
     encoder : what turns a series into features: "kernels" (random ones, quick and better on all
         sets of the benchmark), or "softshape", the network without noise.
     channel : "optimal" for accuracy, or "krr", from which prevalence can always be estimated.
     class_shares : label -> share of the classes among the series that will be released, where it
-        is known to differ from the training set's; shapes the channel of the label release and the
-        server's posterior. It is public, like the model. None: as in training.
+        is known to differ from the training set's; shapes the channel of a label or place
+        release and the server's posterior. It is public, like the model. None: as in training.
     settings : of the SoftShape network, in published mode or as an encoder; None: the global
         default.
     random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
@@ -142,7 +144,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self,
         epsilon: float = 1.0,
         mode: Literal["sound", "published"] = "sound",
-        release: Literal["label", "vector", "shapes"] = "label",
+        release: Literal["label", "place", "vector", "shapes"] = "label",
         *,
         encoder: Literal["kernels", "softshape"] = "kernels",
         channel: Literal["optimal", "krr"] = "optimal",
@@ -182,6 +184,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         if not isinstance(head, ShapesHead):
             raise TacitError(f"a {head.kind!r} release has no budget per patch; use 'shapes'.")
         return head.allocation
+
+    def places(self, release: Release) -> Places:
+        """Where the evidence lies: the server's posterior over the places of a `place` release."""
+        self._check_is_fitted()
+        return self._sound_model().places(release)
 
     def export_device(self, path: str | os.PathLike[str]) -> None:
         """Write the one file that a device needs (see `tacit.local.device`)."""
@@ -268,6 +275,8 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
 
     def _fit_sound(self, X: Floats, codes: Codes) -> None:
         shares = _expected_shares(self.class_shares, self.classes_)
+        if self.release == "place":
+            check_place_release(n_classes=self.n_classes_, n_timepoints=X.shape[2])
         rng = generator(self.random_state)
         head = self._fit_head(X, codes, shares, rng)
         self.model_ = new_model(head, self.classes_, n_channels=X.shape[1], n_timepoints=X.shape[2])
@@ -275,7 +284,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
 
     def _fit_head(
         self, X: Floats, codes: Codes, shares: Floats | None, rng: np.random.Generator
-    ) -> LabelHead | VectorHead | ShapesHead:
+    ) -> Head:
         epsilon, report = self.epsilon, self.progress or silent
         if self.release == "shapes":
             return fit_shapes(
@@ -290,6 +299,18 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         body, held_out = trained.body, trained.held_out
         if self.release == "vector":
             return fit_vector(body, held_out, codes, epsilon=epsilon, rng=rng, progress=report)
+        if self.release == "place":
+            return fit_place(
+                body,
+                held_out,
+                X,
+                codes,
+                epsilon=epsilon,
+                rng=rng,
+                channel=self.channel,
+                shares=shares,
+                progress=report,
+            )
         return fit_label(
             body, held_out, codes, epsilon=epsilon, channel=self.channel, shares=shares
         )
@@ -371,9 +392,11 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             value = vars(self)[name]
             if value not in allowed:
                 raise TacitError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
-        if self.class_shares is not None and (self.mode, str(self.release)) != ("sound", "label"):
+        if self.class_shares is not None and (
+            self.mode != "sound" or self.release not in SYMBOL_KINDS
+        ):
             raise TacitError(
-                "class_shares shape the label release of mode 'sound', not "
+                "class_shares shape the label and place releases of mode 'sound', not "
                 f"{str(self.release)!r} in mode {self.mode!r}; leave them out."
             )
 

@@ -26,16 +26,19 @@ from tacit.local.bundle import Arrays, read_bundle, write_bundle
 from tacit.local.encoding.body import body_from_arrays
 from tacit.local.release import Release, local_guarantee
 from tacit.local.releases.label import LabelHead
+from tacit.local.releases.place import PlaceHead, Places
 from tacit.local.releases.shapes import ShapesHead
 from tacit.local.releases.vector import VectorHead
 from tacit.noise import SYSTEM_NOISE, NoiseSource
+
+Head = LabelHead | PlaceHead | VectorHead | ShapesHead
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LocalModel:
     """A head with the names of its classes and the shape of the series it reads."""
 
-    head: LabelHead | VectorHead | ShapesHead
+    head: Head
     classes: tuple[str, ...]
     class_type: str  # "str", "int", "float" or "bool": what the labels were before they became text
     n_channels: int
@@ -73,6 +76,12 @@ class LocalModel:
     def posterior(self, release: Release) -> Floats:
         """Class probabilities (n, classes), by the server."""
         return self.head.posterior(self._checked(release))
+
+    def places(self, release: Release) -> Places:
+        """Where in each series the evidence for its class lies, by the server."""
+        if not isinstance(self.head, PlaceHead):
+            raise TacitError(f"a {self.head.kind!r} release says nothing of places; use 'place'.")
+        return self.head.places(self._checked(release))
 
     def labels(self, release: Release) -> list[str]:
         """Class names, by the server."""
@@ -127,7 +136,7 @@ class LocalModel:
 
 
 def new_model(
-    head: LabelHead | VectorHead | ShapesHead,
+    head: Head,
     classes: NDArray[Any],
     *,
     n_channels: int,
@@ -188,12 +197,14 @@ def load_model(path: str | os.PathLike[str]) -> LocalModel:
     return model
 
 
-def _head(arrays: Arrays, values: dict[str, Any]) -> LabelHead | VectorHead | ShapesHead:
+def _head(arrays: Arrays, values: dict[str, Any]) -> Head:
     own = _with_prefix("head.", arrays)
     epsilon = float(values["epsilon"])
     if values["kind"] == "shapes":
         return ShapesHead.from_arrays(own, values["head"], epsilon=epsilon)
     body = body_from_arrays(_with_prefix("body.", arrays), values["body"])
+    if values["kind"] == "place":
+        return PlaceHead.from_arrays(body, own, values["head"], epsilon=epsilon)
     if values["kind"] == "vector":
         return VectorHead.from_arrays(body, own, values["head"], epsilon=epsilon)
     return LabelHead(body, own["channel"], own["gain"], epsilon)

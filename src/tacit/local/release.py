@@ -18,8 +18,9 @@ from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Guarantee, from_dict
 from tacit.system.files import write_atomic
 
-Kind = Literal["label", "vector", "shapes"]
-KINDS: tuple[Kind, ...] = ("label", "vector", "shapes")
+Kind = Literal["label", "place", "vector", "shapes"]
+KINDS: tuple[Kind, ...] = ("label", "place", "vector", "shapes")
+SYMBOL_KINDS: tuple[Kind, ...] = ("label", "place")
 
 NOT_COVERED = (
     "the series that the model was trained on",
@@ -29,7 +30,7 @@ NOT_COVERED = (
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Release:
-    """One row per series: a symbol (n,) for `label`, numbers (n, d) for the other kinds."""
+    """One row per series: a symbol (n,) of `SYMBOL_KINDS`, numbers (n, d) of the other kinds."""
 
     kind: Kind
     values: NDArray[Any]
@@ -193,14 +194,16 @@ def release_from_plain(
         )
     if plain["kind"] not in KINDS:
         raise TacitError(f"{where} has kind {plain['kind']!r}; known are {', '.join(KINDS)}.")
-    wanted = np.intp if plain["kind"] == "label" else np.float64
+    wanted = np.intp if plain["kind"] in SYMBOL_KINDS else np.float64
     try:
         raw = np.asarray(plain["values"])
         values = raw.astype(wanted, casting="safe" if raw.dtype.kind in "iu" else "same_kind")
         stated = from_dict(plain["guarantee"]) if guarantee is None else guarantee
     except (TypeError, ValueError, AttributeError) as error:
         raise TacitError(f"{where} holds values or a guarantee that cannot be read.") from error
-    if values.ndim != (1 if plain["kind"] == "label" else 2) or not np.all(np.isfinite(values)):
+    if values.ndim != (1 if plain["kind"] in SYMBOL_KINDS else 2) or not np.all(
+        np.isfinite(values)
+    ):
         raise TacitError(f"{where} holds values of shape {values.shape}, not one row per series.")
     return Release(kind=plain["kind"], values=values, model=str(plain["model"]), guarantee=stated)
 

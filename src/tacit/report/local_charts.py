@@ -86,6 +86,39 @@ def allocation_figure(
     )
 
 
+def places_figure(
+    series: Floats,
+    *,
+    edges: Sequence[int],
+    probability: Floats,
+    title: str = "Where the evidence lies",
+) -> alt.VConcatChart:
+    """One series (T,) or (channels, T) above the server's probability of each of its places."""
+    channels = np.atleast_2d(np.asarray(series, dtype=np.float64))
+    if len(probability) != len(edges) - 1:
+        raise TacitError(f"places_figure got {len(probability)} places and {len(edges)} edges.")
+    reach = (-0.5, channels.shape[1] - 0.5)
+    bars = [
+        {"from": start - 0.5, "to": end - 0.5, "probability": number(share)}
+        for start, end, share in zip(edges[:-1], edges[1:], probability, strict=True)
+    ]
+    places = (
+        on(bars)
+        .mark_bar(color=FAMILY_COLOURS["local"], stroke="white")
+        .encode(
+            x=_steps("from", reach, title="time step"),
+            x2="to:Q",
+            y=alt.Y("probability:Q", axis=alt.Axis(tickCount=4)).scale(domain=[0, 1]),
+            y2=alt.Y2Datum(0.0),
+        )
+    )
+    return _stacked(
+        title,
+        _series_panel(channels, reach),
+        places.properties(width=_PLOT_WIDTH, height=90),
+    )
+
+
 def latent_figure(
     panels: Mapping[str, Floats],
     labels: Sequence[str],

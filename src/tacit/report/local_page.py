@@ -1,8 +1,9 @@
 """One page about a trained `DPSoftShapeClassifier`: what leaves, what it is worth, its guarantee.
 
 Published mode: the paper's Fig. 3 (scores and noise per patch), Fig. 4 (representations with and
-without noise) and Fig. 5 (routing). Sound mode: the public allocation of a `shapes` release, or the
-vectors before and after the noise. Both: accuracy against epsilon under the ceiling.
+without noise) and Fig. 5 (routing). Sound mode: the posterior over the places of a `place` release,
+the public allocation of a `shapes` release, or the vectors before and after the noise. Both:
+accuracy against epsilon under the ceiling.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tacit.report.local_charts import (
     allocation_figure,
     budget_figure,
     latent_figure,
+    places_figure,
     routing_figure,
 )
 from tacit.report.page import Table, Text, write_page
@@ -120,11 +122,19 @@ def _published_curve(
 
 
 def _sound(classifier: DPSoftShapeClassifier, dataset: Dataset) -> list[Any]:
+    from tacit.local.releases.place import PlaceHead
     from tacit.local.releases.shapes import ShapesHead
     from tacit.local.releases.vector import VectorHead
 
     assert classifier.model_ is not None
     head, series = classifier.model_.head, dataset.X_test[0]
+    if isinstance(head, PlaceHead):
+        sent = classifier.model_.randomize(head.summarise(dataset.X_test[:1]))
+        where = head.places(sent.values)
+        figure = places_figure(series, edges=where.edges.tolist(), probability=where.posterior[0])
+        label = classifier.model_.labels(sent)[0]
+        note = f"One release of the first test series; the server reads class {label}."
+        return [Text(note, heading="What and where"), figure]
     if isinstance(head, ShapesHead):
         found = classifier.allocation()
         shares = found.epsilon.sum(axis=0) / found.epsilon.sum()

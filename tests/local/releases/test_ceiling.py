@@ -20,13 +20,14 @@ from tacit.data.dataset import Dataset
 from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.releases.channel import accuracy_ceiling
 from tacit.local.releases.label import LabelHead, fit_label
+from tacit.local.releases.place import PlaceHead, fit_place
 from tacit.local.releases.shapes import ShapesHead, fit_shapes
 from tacit.local.releases.vector import VectorHead, fit_vector
 from tacit.mechanisms import krr_matrix, randomize_through_channel
 from tacit.noise import SYSTEM_NOISE
 from tacit.system.progress import silent
 
-FALSE_ALARM = 1e-8  # per check; 16 of them
+FALSE_ALARM = 1e-8  # per check; 18 of them
 SETS = ["GunPoint", "ItalyPowerDemand", "ArrowHead", "OSULeaf", "BasicMotions"]
 EPSILONS = [0.3, 1.0, 3.0, 8.0]
 RELEASES = 200_000  # sampled per label check
@@ -90,6 +91,33 @@ def test_no_sampled_label_release_exceeds_the_ceiling(name: str, epsilon: float)
     sent = head.decide(head.randomize(np.tile(own, times), source=SYSTEM_NOISE))
     right = int(np.count_nonzero(sent == np.tile(y_test, times)))
     assert not exceeds(right, len(sent), ceiling_of(name, epsilon))
+
+
+@cache
+def place_head(name: str, epsilon: float) -> tuple[PlaceHead, Codes]:
+    """A trained head and the device's pairs of the test series."""
+    (data, y, _), (trained, _) = problem(name), body_of(name)
+    rng = np.random.default_rng(0)
+    head = fit_place(trained.body, trained.held_out, data.X_train, y, epsilon=epsilon, rng=rng)
+    return head, head.summarise(data.X_test)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_expected_place_accuracy_is_at_most_the_ceiling(name: str, epsilon: float) -> None:
+    """Without chance, as for the label: the weight of all pairs of the true class."""
+    (head, own), y_test = place_head(name, epsilon), problem(name)[2]
+    by_class = head.channel.reshape(len(head.channel), -1, head.n_places).sum(axis=2)
+    assert by_class[own, y_test].mean() <= ceiling_of(name, epsilon) + 1e-7
+
+
+@pytest.mark.parametrize("name", ["ArrowHead", "BasicMotions"])
+def test_no_sampled_place_release_exceeds_the_ceiling(name: str) -> None:
+    (head, own), y_test = place_head(name, 1.0), problem(name)[2]
+    times = RELEASES // len(y_test)
+    sent = head.decide(head.randomize(np.tile(own, times), source=SYSTEM_NOISE))
+    right = int(np.count_nonzero(sent == np.tile(y_test, times)))
+    assert not exceeds(right, len(sent), ceiling_of(name, 1.0))
 
 
 @pytest.mark.parametrize("name", ["GunPoint", "ItalyPowerDemand", "BasicMotions"])

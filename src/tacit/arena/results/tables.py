@@ -221,10 +221,10 @@ def ablations(results: Results) -> str:
 
 
 def sound_labels(results: Results) -> str:
-    """The three sound releases under the ceiling of any release."""
+    """The sound releases under the ceiling of any release."""
     records = results.suite("softshape-sound")
     rows = []
-    for release in ("label", "vector", "shapes"):
+    for release in ("label", "place", "vector", "shapes"):
         of_release = [r for r in records if r["task"]["method"] == f"softshape-{release}"]
         for epsilon in sorted({r["task"]["epsilon"] for r in of_release}):
             mine = [r for r in of_release if r["task"]["epsilon"] == epsilon]

@@ -72,6 +72,29 @@ def fit_ridge(
     return RidgeFit(classifier, softmax(temperature * scores), penalty, loss)
 
 
+def left_out_influence(
+    features: Floats32,
+    y: Codes,
+    *,
+    n_classes: int,
+    block_sizes: tuple[int, ...],
+    penalty: float,
+) -> tuple[Floats, Floats]:
+    """Influence (m, n) and residuals (n, classes): how the weights change without one series.
+
+    With this penalty the fit to all series but i has the weights W - outer(influence[:, i],
+    residuals[i]), where W are those of `fit_ridge`.
+    """
+    Z, _, factor = _standardise_blocks(features, block_sizes)
+    left, squares, right = _decompose(Z)
+    target = np.eye(n_classes)[y]
+    centre = target.mean(axis=0)
+    inner = left.T @ (target - centre)
+    residuals = target - _leave_one_out(target, centre, left, squares, inner, penalty)
+    influence = (right * (np.sqrt(squares) / (squares + penalty))) @ left.T
+    return factor[:, None] * influence, residuals
+
+
 def _standardise_blocks(
     features: Floats32, block_sizes: tuple[int, ...]
 ) -> tuple[Floats, Floats, Floats]:

@@ -26,7 +26,7 @@ ChannelKind = Literal["optimal", "krr"]
 
 # Beyond this, one released label is wrong less often than once in 10^13 at 25 classes: k-RR and
 # the optimum agree, and the solver would only see numbers of too different size.
-_SOLVER_EPSILON = 30.0
+SOLVER_EPSILON = 30.0
 _POSTERIOR_SHARE = 0.5  # of `label_gain`: averaged posteriors; the rest: counts
 _PSEUDO_COUNT = 1.0  # symmetric-error observations per class
 
@@ -65,7 +65,7 @@ def design_channel(gain: Floats, *, epsilon: float, kind: ChannelKind = "optimal
     check_epsilon(epsilon)
     # Rounding can leave k-RR a few units of 2^-62 above e**epsilon.
     plain = tighten_channel(krr_matrix(len(gain), epsilon), epsilon=epsilon)
-    if kind == "krr" or epsilon > _SOLVER_EPSILON:
+    if kind == "krr" or epsilon > SOLVER_EPSILON:
         return check_channel(plain, epsilon=epsilon)
     solved = _solve(gain, epsilon=epsilon)
     if solved is None:
@@ -85,6 +85,19 @@ def check_channel(channel: Floats, *, epsilon: float) -> Floats:
             "nothing can be released through it, train again."
         )
     return channel
+
+
+def posterior_table(joint: Floats, channel: Floats) -> Floats:
+    """P(thing | released symbol), one row per released symbol, by Bayes' rule.
+
+    `joint[k, y]` is the share of series with the device's symbol k and the thing y. A symbol that
+    the channel never releases gets the shares of the things.
+    """
+    mixed = joint.T @ channel  # (thing, released symbol)
+    shares = mixed.sum(axis=0)
+    prior = joint.sum(axis=0)[:, None]
+    table = np.where(shares > 0.0, mixed / np.where(shares > 0.0, shares, 1.0), prior)
+    return np.asarray(table.T)
 
 
 def label_gain(held_out: Floats, y: Codes) -> Floats:
@@ -127,7 +140,7 @@ def accuracy_ceiling(prior: NDArray[Any], *, epsilon: float) -> float:
     shares = np.asarray(prior, dtype=np.float64)
     gain = np.diag(shares / shares.sum())
     plain = float((krr_matrix(len(prior), epsilon) * gain).sum())
-    if epsilon > _SOLVER_EPSILON:
+    if epsilon > SOLVER_EPSILON:
         return plain
     solved = _solve(gain, epsilon=epsilon)
     return plain if solved is None else max(plain, float((solved * gain).sum()))

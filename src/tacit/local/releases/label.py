@@ -22,6 +22,7 @@ from tacit.local.releases.channel import (
     check_channel,
     choose_channel,
     label_gain,
+    posterior_table,
 )
 from tacit.local.releases.confusion import with_class_shares
 from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
@@ -78,11 +79,7 @@ class LabelHead:
 
     def posterior(self, values: Codes) -> Floats:
         """P(class | symbol) by Bayes' rule through channel, confusion and class shares."""
-        joint = self.gain.T @ self.channel  # (true class, released symbol)
-        shares = joint.sum(axis=0)
-        prior = self.gain.sum(axis=0)[:, None]
-        table = np.where(shares > 0.0, joint / np.where(shares > 0.0, shares, 1.0), prior)
-        return np.asarray(table.T[values])
+        return np.asarray(posterior_table(self.gain, self.channel)[values])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Named arrays for a bundle."""
