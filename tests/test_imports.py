@@ -52,7 +52,8 @@ def test_help_is_quick() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(seconds() for _ in range(5)) < 0.5
+    # One quick start shows it; other work on the cores makes processor time longer, never shorter.
+    assert any(seconds() < 0.5 for _ in range(30))
 
 
 def test_the_device_runtime_needs_numpy_alone() -> None:

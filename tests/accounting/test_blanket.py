@@ -428,3 +428,13 @@ def test_the_oracle_refutes_a_cap_stated_too_small() -> None:
     p, q = blanket_pair(1.0, 0.3, 8)
     wish = shuffle_delta(local_epsilon=1.0, n=8, central_epsilon=0.4, cap=0.15)
     assert divergence(p, q, 0.4) > wish
+
+
+@pytest.mark.parametrize("local_epsilon", [48.5, 55.0, 61.5, 85.5, 97.0])
+def test_a_last_knot_that_rounds_below_the_local_epsilon_still_composes(
+    local_epsilon: float,
+) -> None:
+    """At these values 300 steps are less than the epsilon that was cut into 300 steps."""
+    rounds = [(local_epsilon, 3)] * 2
+    found = compose_shuffled(rounds, delta=1e-5, cap=privunit_cap, force=True)
+    assert 0.99 * 2 * local_epsilon < found <= 2 * local_epsilon

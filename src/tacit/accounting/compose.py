@@ -220,6 +220,7 @@ def loss_distribution(
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     last = math.ceil(reach / step)
+    last += last * step < reach  # by a rounding, just below an epsilon whose delta is 0
     knots = np.unique(np.linspace(0, last, min(last, 2 * _KNOTS) + 1).astype(np.int64))
     epsilons = knots * step
     # Outwards by more than the float64 error of the slopes below.

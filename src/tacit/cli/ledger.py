@@ -122,8 +122,8 @@ def show_command(
         if subject is None and len(subjects) > 1:
             most = max(one.epsilon for one in subjects.values())
             typer.echo(
-                f"           by {len(subjects)} subjects together, at most epsilon {rounded_up(most)} "
-                "by each of them"
+                f"           by {len(subjects)} subjects together, "
+                f"at most epsilon {rounded_up(most)} by each of them"
             )
         typer.echo(
             f"remaining: epsilon {rounded_down(left.epsilon)}, delta {rounded_down(left.delta)}"
