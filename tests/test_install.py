@@ -55,8 +55,9 @@ def answer(done: subprocess.CompletedProcess[str]) -> Any:
 
 
 def test_the_bare_environment_holds_numpy_and_nothing_else(bare: Environment) -> None:
-    code = "import importlib.metadata as m; print(sorted(d.name for d in m.distributions()))"
-    assert bare.run("-c", code).stdout.strip() == "['numpy']"
+    # An installed checkout describes itself beside its source, which is on the path here.
+    code = "import importlib.metadata as m; print(*{d.name for d in m.distributions()})"
+    assert set(bare.run("-c", code).stdout.split()) - {"tacit-ts"} == {"numpy"}
 
 
 @pytest.mark.parametrize("kind", ["label", "place", "vector", "shapes"])
