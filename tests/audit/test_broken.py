@@ -2,7 +2,8 @@
 
 The leaks are those that audits of this kind usually miss: shared draws, zero cells, last bits,
 parity, a cap that is a little too small. `probability` is how likely the leaking outputs are where
-the ratio is infinite; `epsilon` the true one where it is finite. docs/guarantees/audits.md has the table.
+the ratio is infinite; `epsilon` the true one where it is finite. The table is in
+docs/guarantees/audits.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The law nu: P(z) is a whole number of 2**-64 next to the discrete Gaussian of sigma 256, symmetric,
 drawn exactly by Walker's alias method. Vectors are conditioned by rejection, so every draw that
 leaves is a draw of nu that was kept: no arithmetic ever touches its bits. What a direction changes
-is which draws are kept, decided by comparing whole numbers. Proofs: docs/guarantees/privunit-lattice.md.
+is which draws are kept, decided by comparing whole numbers.
+Proofs: docs/guarantees/privunit-lattice.md.
 
 NumPy and the standard library only, because devices carry this module.
 """
