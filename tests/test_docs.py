@@ -53,6 +53,7 @@ def _in_a_fresh_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TACIT_DATA", raising=False)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
 def test_python_examples_run(page: Path) -> None:
     names: dict[str, object] = {}
@@ -60,6 +61,7 @@ def test_python_examples_run(page: Path) -> None:
         exec(compile(source, f"{page.name} block {number}", "exec"), names)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("page", with_blocks("console"), ids=name_of)
 def test_console_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [
@@ -158,6 +160,7 @@ def test_commands_are_the_documented_ones() -> None:
     assert sorted(documented) == sorted(leaves(typer.main.get_command(app), "tacit"))
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     "command",
     [

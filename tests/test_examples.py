@@ -29,6 +29,7 @@ def test_every_example_is_listed_and_tested() -> None:
     assert scripts == set(listed) == set(SAYS)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[pytest.mark.silo] if n == "hospitals" else []) for n in SAYS],

@@ -41,6 +41,7 @@ def test_the_door_is_light(statement: str) -> None:
         assert len(loaded) < 200
 
 
+@pytest.mark.seconds
 def test_help_is_quick() -> None:
     """The promise is 0.5 s; processor time, because other work may run beside the tests."""
 

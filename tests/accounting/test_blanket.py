@@ -205,6 +205,7 @@ def test_walks_by_recursion_and_by_closed_form_agree() -> None:
     assert (closed - table <= 1e-9 * terms + 1e-300).all()
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("n", [1000, 10**6, 10**9])
 @pytest.mark.parametrize("p", [1e-6, 0.02, 0.4, 0.97])
 @pytest.mark.parametrize("deviations", [6.0, 15.0])
@@ -249,6 +250,7 @@ def test_the_promised_values_of_one_round() -> None:
     assert any("PrivUnitG" in condition for condition in unit.conditions)
 
 
+@pytest.mark.seconds
 def test_a_real_neighbourhood_of_eight_symbols_nearly_attains_the_bound() -> None:
     """All others hold a third symbol: the bound is above the exact value, by less than 1 %."""
     keep, miss = math.exp(2.0), 1.0
@@ -269,6 +271,7 @@ def test_two_symbols_are_what_clones_give(local_epsilon: float, n: int, delta: f
     assert blanket[0] == pytest.approx(clones[0], rel=1e-3)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("n", [10, 1000, 10**5, 10**9])
 @pytest.mark.parametrize("local_epsilon", [0.2, 2.0, 6.0])
 def test_the_blanket_is_not_above_clones(n: int, local_epsilon: float) -> None:
@@ -288,6 +291,7 @@ def test_the_blanket_is_not_above_clones(n: int, local_epsilon: float) -> None:
             assert batch.deltas(one, target) <= batch.clones_deltas(one, target) * 1.04
 
 
+@pytest.mark.seconds
 def test_all_of_the_range_takes_under_two_seconds_each() -> None:
     for n in (2, 10**3, 10**4, 10**5, 10**6, 10**9):
         for local_epsilon in (0.1, 2.0, 8.0):

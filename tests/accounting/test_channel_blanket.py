@@ -100,6 +100,7 @@ def test_randomized_response_is_one_of_the_channels(k: int) -> None:
     assert "finite channel" in found.theorem
 
 
+@pytest.mark.seconds
 @settings(max_examples=30, deadline=None)
 @given(
     rows=st.lists(st.lists(st.integers(3, 12), min_size=4, max_size=4), min_size=2, max_size=4),
@@ -141,6 +142,7 @@ def test_rounds_of_a_channel_are_never_below_the_exact_composition(delta: float)
     assert compose_channel(TWO_INPUTS, [], delta=delta) == 0.0
 
 
+@pytest.mark.seconds
 def test_rounds_of_a_channel_agree_with_the_other_evaluation() -> None:
     other = compose_shuffled([(1.0, 50)] * 20 + [(1.0, 40)], delta=1e-5, n_symbols=3)
     found = compose_channel(krr_rows(3, 1.0), [50] * 20 + [40], delta=1e-5)

@@ -133,6 +133,7 @@ def test_sampling_few_of_many_loses_no_digits(epsilon: float, n_total: int) -> N
         assert exact <= Decimal(bound) <= exact * (1 + Decimal("1e-11"))
 
 
+@pytest.mark.seconds
 def test_the_papers_theorem_is_labelled_and_its_table_reproduced() -> None:
     assert sum(cell.reproduced for cell in timefl_table_1()) == 25
     claim = timefl_theorem_1(local_epsilon=8.0, n=100, delta=1e-3)

@@ -54,6 +54,7 @@ def test_epsilon_and_delta_are_two_views_of_one_bound(n: int, delta: float) -> N
     assert back == pytest.approx(delta, rel=1e-3)
 
 
+@pytest.mark.seconds
 def test_more_reports_and_a_larger_delta_never_hurt() -> None:
     by_n = [
         shuffle_epsilon(local_epsilon=2.0, n=n, delta=1e-13).central_epsilon
@@ -101,6 +102,7 @@ def test_composition_recovers_from_calibration_below_the_target() -> None:
     assert 7.9 < total <= 8.0
 
 
+@pytest.mark.seconds
 @settings(max_examples=25, deadline=None)
 @given(
     central_epsilon=st.floats(0.01, 12.0),
@@ -120,6 +122,7 @@ def test_one_calibrated_round_recovers_the_target_from_below(
     assert again > 0.999 * central_epsilon or more > central_epsilon
 
 
+@pytest.mark.seconds
 @settings(max_examples=6, deadline=None)
 @given(
     central_epsilon=st.floats(0.2, 10.0),
@@ -135,6 +138,7 @@ def test_many_calibrated_rounds_recover_the_target_from_below(
     assert again <= central_epsilon < more
 
 
+@pytest.mark.seconds
 @settings(max_examples=30, deadline=None)
 @given(
     local_epsilon=st.floats(1e-3, 30.0),
@@ -149,6 +153,7 @@ def test_the_bound_never_exceeds_the_local_epsilon_and_always_exists(
     assert bound.amplification >= 1.0
 
 
+@pytest.mark.seconds
 def test_all_of_the_range_takes_under_two_seconds_each() -> None:
     for n in (2, 10**3, 10**6, 10**9):
         for local_epsilon in (0.1, 2.0, 8.0):
@@ -172,6 +177,7 @@ def exact_cdf(c: int, u: int, p: mpmath.mpf) -> mpmath.mpf:
     return total
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("c", [10, 1000, 10**5, 10**7, 10**8, 10**9])
 @pytest.mark.parametrize("deviations", [2.0, 6.0, 20.0])
 def test_scipy_stays_within_the_error_that_the_bound_allows(c: int, deviations: float) -> None:

@@ -92,6 +92,7 @@ def test_a_page_without_places_is_refused(
     assert_refused(tacit(capsys, *COMMAND, tmp_path / "none.md"), "cannot read the page")
 
 
+@pytest.mark.seconds
 def test_the_fleet_suites_are_drawn_from_both_forms_of_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

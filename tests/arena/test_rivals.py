@@ -38,6 +38,7 @@ SMALL = {
 }
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", sorted(RIVALS))
 def test_every_rival_learns_the_toy_problem(name: str) -> None:
     options = tuple(sorted(SMALL.get(name, {}).items()))
@@ -58,6 +59,7 @@ def test_input_noise_has_the_papers_scale_at_every_step() -> None:
     np.testing.assert_array_equal(noised(data, epsilon=None).X_test, z_score(data.X_test))
 
 
+@pytest.mark.seconds
 def test_a_total_epsilon_covers_the_replacement_of_a_whole_series() -> None:
     """Noise of scale 2 CLIP T / epsilon, told from one that is 5 % too small."""
     data = toy_data()
@@ -84,6 +86,7 @@ def test_a_total_epsilon_covers_the_replacement_of_a_whole_series() -> None:
         method_named("1-nn")(twice, data)
 
 
+@pytest.mark.seconds
 @pytest.mark.silo
 def test_the_twin_gives_the_scopes_in_seconds() -> None:
     data = load_dataset("ItalyPowerDemand")

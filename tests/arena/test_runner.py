@@ -66,6 +66,7 @@ def local_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(store, ended, said)
 
 
+@pytest.mark.seconds
 def test_records_hold_what_a_reader_needs(local_run: Run) -> None:
     store, ended = local_run.store, local_run.ended
     assert (ended.done, ended.failed, ended.remaining) == (8, 0, 0)
@@ -83,6 +84,7 @@ def test_records_hold_what_a_reader_needs(local_run: Run) -> None:
     assert store.path.stat().st_size == size, "a second run has nothing to do"
 
 
+@pytest.mark.seconds
 def test_a_failed_task_is_recorded_and_not_retried(tmp_path: Path) -> None:
     bad = Task(suite="t", method="1-nn", data="GunPoint", options=(("views", 0),))
     store = Store(tmp_path)
@@ -92,6 +94,7 @@ def test_a_failed_task_is_recorded_and_not_retried(tmp_path: Path) -> None:
     assert len(list(store.records())) == 1
 
 
+@pytest.mark.seconds
 @pytest.mark.timeout(90)
 def test_a_killed_worker_costs_one_task_and_says_so(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -125,6 +128,7 @@ def _cpu(pid: int) -> float:
     return (float(fields[11]) + float(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.seconds
 def test_a_killed_runner_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """kill -9 in the middle of a run of the command, then --resume."""
     out = tmp_path / "r"
@@ -160,6 +164,7 @@ def _wait_for_lines(path: Path, count: int) -> None:
     raise AssertionError("the run never began")
 
 
+@pytest.mark.seconds
 def test_ray_gives_the_same_results(tmp_path: Path, local_run: Run) -> None:
     pytest.importorskip("ray", reason="the arena extra is not installed")
     tasks = small_tasks()[:6:2]

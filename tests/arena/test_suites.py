@@ -104,6 +104,7 @@ def done(task: Task) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("release", ["label", "place", "vector", "shapes"])
 def test_a_sound_release_is_averaged_over_draws(release: str) -> None:
     task = small("softshape-sound", data="ItalyPowerDemand", method=f"softshape-{release}",
@@ -149,6 +150,7 @@ def test_a_sound_fleet_is_run_beside_fedavg_on_persons_it_does_not_know(persons:
     assert record["details"]["evaluated_on"] == "the published held-out persons"
 
 
+@pytest.mark.seconds
 @pytest.mark.silo
 @pytest.mark.parametrize("suite", ["fedst-scopes", "fedst-secure"])
 def test_the_twin_runs_the_scopes(suite: str) -> None:
@@ -158,6 +160,7 @@ def test_the_twin_runs_the_scopes(suite: str) -> None:
     assert record["accuracy"] > 0.7
 
 
+@pytest.mark.seconds
 @pytest.mark.silo
 def test_the_secure_scopes_run_on_real_processes() -> None:
     changes = {"n_candidates": 12, "n_shapelets": 4, "n_trees": 2, "depth": 2}
@@ -166,6 +169,7 @@ def test_the_secure_scopes_run_on_real_processes() -> None:
     assert record["details"]["bytes_sent"] > 0
 
 
+@pytest.mark.seconds
 def test_a_new_suite_starts_by_its_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -167,6 +167,7 @@ MUST_BE_REFUTED = set(BROKEN) - {
 }
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_mechanism_is_refuted_or_below_the_stated_power(name: str) -> None:
     broken = BROKEN[name]

@@ -22,6 +22,7 @@ from tacit.local.releases.label import fit_label
 from tacit.local.softshape.settings import SoftShapeSettings
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     "name", ["lp-channel", "local-label", "local-place", "local-vector", "local-shapes"]
 )

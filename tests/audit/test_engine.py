@@ -76,6 +76,7 @@ def test_ten_percent_too_little_noise_is_refuted(name: str) -> None:
     assert "law itself" in result.finding
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", SAMPLED)
 def test_sampling_alone_comes_near_and_refutes_the_twin(name: str) -> None:
     sound = replace(build(name), law=None)
@@ -100,6 +101,7 @@ def test_code_with_ten_percent_too_little_noise_does_not_follow_the_stated_law(n
     assert "do not follow the stated law" in result.finding
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("with_law", [True, False])
 def test_an_honest_audit_rarely_exceeds_the_truth(with_law: bool) -> None:
     # 200 audits at confidence 0.9 of a mechanism exactly at its claim. More than 48 refutations

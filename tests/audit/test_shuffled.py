@@ -12,6 +12,7 @@ from tacit.audit import audit, build
 
 # The shuffle bound is not tight and the distributed audit makes few trials, so their twins must be
 # weaker than 10 % to be noticed. The others have exact laws, and runs only check the code.
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     ("name", "trials", "twin"),
     [

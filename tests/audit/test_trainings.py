@@ -26,6 +26,7 @@ def test_a_sound_fleet_is_consistent(name: str) -> None:
     assert result.trials == 1
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     ("name", "noise_for", "n_rounds"),
     [("privunit-training", 1000.0, 80), ("distributed-training", 100.0, 20)],

@@ -37,6 +37,7 @@ def test_people_see_epsilons_rounded_up(capsys: Capture) -> None:
     assert "3.998" in tacit(capsys, *command).out  # 3.99746 to four digits, upwards
 
 
+@pytest.mark.seconds
 def test_calibrate_then_shuffle_stays_below_the_target(capsys: Capture) -> None:
     shared = ("--n", 1000, "--delta", 1e-6, "--rounds", 10, "--json")
     local = tacit(capsys, "account", "calibrate", "--central-epsilon", 1, *shared).json
@@ -119,6 +120,7 @@ def test_group_and_gaussian(capsys: Capture) -> None:
     assert smaller == pytest.approx(7.4, rel=0.05)
 
 
+@pytest.mark.seconds
 def test_table_1_is_reproduced_beside_the_proven_values(capsys: Capture) -> None:
     found = tacit(capsys, "account", "table1", "--json").json
     assert found["reproduced"] == len(found["cells"]) == 25

@@ -9,6 +9,7 @@ import pytest
 from command import assert_refused, tacit
 
 
+@pytest.mark.seconds
 def test_pidp_recovers_exactly_and_writes_a_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -26,6 +27,7 @@ def test_pidp_recovers_exactly_and_writes_a_page(
     assert "recovered" in text
 
 
+@pytest.mark.seconds
 def test_softshape_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "softshape.html"
     arguments = ("--data", "ItalyPowerDemand", "--no-trick", "--out", page)
@@ -42,6 +44,7 @@ def test_softshape_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "Privacy loss of one release" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.seconds
 def test_timefl_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "timefl.html"
     outcome = tacit(capsys, "attack", "timefl", "--rounds", 1, "--out", page, "--json")

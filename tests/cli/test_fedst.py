@@ -24,6 +24,7 @@ def _no_data_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TACIT_DATA", raising=False)
 
 
+@pytest.mark.seconds
 def test_federated_run_keeps_the_contract(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

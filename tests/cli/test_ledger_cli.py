@@ -116,6 +116,7 @@ def test_a_missing_or_foreign_file_is_refused(capsys: Capture, tmp_path: Path) -
     assert_refused(tacit(capsys, "ledger", "show", "--db", foreign), "cannot be used")
 
 
+@pytest.mark.seconds
 def test_an_anchor_file_shows_a_restored_copy(capsys: Capture, db: Path, tmp_path: Path) -> None:
     out = tmp_path / "other disk" / "spend.anchor"
     wrote = tacit(capsys, "ledger", "anchor", "--db", db, "--out", out, "--json").json

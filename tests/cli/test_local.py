@@ -27,6 +27,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.seconds
 def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Path) -> None:
     found = tacit(
         capsys, "train", "softshape", *QUICK, "--epsilon", 2, "--seed", 3, "--out",
@@ -49,6 +50,7 @@ def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Pa
     assert (tmp_path / "b" / "model.tacit").exists()
 
 
+@pytest.mark.seconds
 def test_train_takes_the_class_shares_that_are_expected(capsys: Capture) -> None:
     command = ("train", "softshape", *QUICK, "--epsilon", 1, "--json", "--class-shares")
     found = tacit(capsys, *command, "1=0.9,2=0.1")
@@ -62,6 +64,7 @@ def test_train_takes_the_class_shares_that_are_expected(capsys: Capture) -> None
     assert_refused(tacit(capsys, *command, "1=0.5,3=0.5"), "the training data have ['1', '2']")
 
 
+@pytest.mark.seconds
 def test_train_published_reports_leakage_and_no_guarantee(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +79,7 @@ def test_train_published_reports_leakage_and_no_guarantee(
     }  # fmt: skip
 
 
+@pytest.mark.seconds
 def test_classify_repeats_no_guarantee_that_the_model_does_not_give(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:
@@ -93,6 +97,7 @@ def test_classify_repeats_no_guarantee_that_the_model_does_not_give(
     assert_refused(tacit(capsys, "classify", bundle, "--releases", out), "(unprotected)")
 
 
+@pytest.mark.seconds
 def test_release_debits_and_classify_answers(capsys: Capture, bundle: Path, tmp_path: Path) -> None:
     out, db = tmp_path / "releases.json", tmp_path / "ledger.db"
     made = tacit(
@@ -205,6 +210,7 @@ def test_a_file_without_labels_is_released_whole(
         assert_refused(parts, "has no test part", "leave --part out")
 
 
+@pytest.mark.seconds
 def test_an_empty_file_becomes_a_ledger_with_a_budget(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:
@@ -215,6 +221,7 @@ def test_an_empty_file_becomes_a_ledger_with_a_budget(
     assert_refused(tacit(capsys, *command, tmp_path / "2.json"), "above the budget of 2.0")
 
 
+@pytest.mark.seconds
 def test_classify_merges_the_releases_of_many_devices(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:
@@ -236,6 +243,7 @@ def test_classify_merges_the_releases_of_many_devices(
     assert_refused(refused, "line 8", "model another")
 
 
+@pytest.mark.seconds
 def test_equal_symbols_give_shares_between_zero_and_one(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:
@@ -252,6 +260,7 @@ def test_equal_symbols_give_shares_between_zero_and_one(
     assert shares["warning"] is None
 
 
+@pytest.mark.seconds
 def test_a_release_without_a_ledger_says_that_nothing_is_accounted(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:
@@ -272,6 +281,7 @@ def words_of(table: str) -> str:
     return " ".join(table.replace("\u2502", " ").split())
 
 
+@pytest.mark.seconds
 def test_people_see_what_a_series_and_what_their_owner_spent(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:
@@ -285,6 +295,7 @@ def test_people_see_what_a_series_and_what_their_owner_spent(
     assert shown.err == ""
 
 
+@pytest.mark.seconds
 def test_people_see_a_few_labels_and_the_shares(
     capsys: Capture, bundle: Path, tmp_path: Path
 ) -> None:

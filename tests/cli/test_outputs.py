@@ -98,6 +98,7 @@ def test_an_error_that_names_no_place_is_a_defect_and_shows_itself(
         app.run(["data", "show", "GunPoint"])
 
 
+@pytest.mark.seconds
 def test_a_suite_whose_data_cannot_be_had_is_refused_before_it_runs(
     capsys: Capture, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def test_published_mode_says_what_it_is(capsys: pytest.CaptureFixture[str], tmp_
     assert "No privacy guarantee" in page.read_text()
 
 
+@pytest.mark.seconds
 def test_a_sound_page_shows_rounds_and_links(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

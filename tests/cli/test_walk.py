@@ -66,6 +66,7 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     assert list(tmp_path.iterdir()) == [], "a refused call left a file behind"
 
 
+@pytest.mark.seconds
 @leaves
 def test_help_has_an_example_and_json(path: tuple[str, ...], capsys: Any) -> None:
     shown = tacit(capsys, *path, "--help")
@@ -153,6 +154,7 @@ def test_the_shell_completes_commands() -> None:
     assert done.stdout.split() == ["data"]
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("words", [["data", "show", "GunPoint"], ["nonsense"]])
 def test_a_real_process_has_the_same_manners(words: list[str]) -> None:
     done = subprocess.run(

@@ -71,6 +71,7 @@ def test_a_bad_file_is_refused_in_one_sentence(
     assert sorted(tmp_path.iterdir()) == [folder]
 
 
+@pytest.mark.seconds
 def test_sentences_differ_from_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     told = {tacit(capsys, "data", "show", BAD / name).err for name in SENTENCES}
     assert len(told) == len(SENTENCES)

@@ -59,6 +59,7 @@ def test_the_proportion_is_the_share_of_steps_above_the_bias() -> None:
     np.testing.assert_allclose(_proportions(X, bank), [[0.5]])
 
 
+@pytest.mark.seconds
 def test_a_row_does_not_depend_on_the_piece_it_is_computed_in() -> None:
     features = public_features(n_channels=1, length=9000, n_kernels=5)
     X = np.random.default_rng(2).standard_normal((150, 1, 9000))  # two pieces

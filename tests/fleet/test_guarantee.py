@@ -83,6 +83,7 @@ def deployed(plan: FleetPlan, counts: list[int], folder: Path) -> Analyser:
     return analyser
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     ("mechanism", "n_clients", "changes", "dropout", "model"),
     [

@@ -81,6 +81,7 @@ def test_amounts_are_exact_decimals_that_round_up(tmp_path: Path) -> None:
         assert ledger.spent("a").delta == 3e-9
 
 
+@pytest.mark.seconds
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(1e-12, 50.0), min_size=1, max_size=20))
 def test_spent_is_never_below_the_true_sum(epsilons: list[float]) -> None:
@@ -265,6 +266,7 @@ def spent_elsewhere(path: Path) -> float:
     return float(done.stdout)
 
 
+@pytest.mark.seconds
 def test_copying_the_file_does_not_lose_debits(tmp_path: Path) -> None:
     """Closing any descriptor drops a process's locks; then others may delete the log under it."""
     path = tmp_path / "l.db"
@@ -276,6 +278,7 @@ def test_copying_the_file_does_not_lose_debits(tmp_path: Path) -> None:
             assert spent_elsewhere(path) == expected
 
 
+@pytest.mark.seconds
 def test_no_debit_is_lost_while_another_thread_opens_and_closes_the_file(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     with Ledger.open(path):
@@ -304,6 +307,7 @@ def test_no_debit_is_lost_while_another_thread_opens_and_closes_the_file(tmp_pat
             assert ledger.verify()
 
 
+@pytest.mark.seconds
 def test_many_threads_may_create_one_ledger(tmp_path: Path) -> None:
     def create(path: Path) -> int:
         with Ledger.open(path, budget_epsilon=100.0) as ledger:
@@ -464,6 +468,7 @@ def test_a_forked_child_opens_its_own_connection(tmp_path: Path) -> None:
         assert ledger.verify()
 
 
+@pytest.mark.seconds
 def test_processes_never_overspend_a_shared_budget(tmp_path: Path) -> None:
     """Twelve processes want 20 debits each, from the creation of the ledger on; 50 fit."""
     children = []
@@ -497,6 +502,7 @@ def _crash(*options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.seconds
 def test_processes_killed_at_random_moments_lose_nothing() -> None:
     found = _crash("--rounds", "8", "--processes", "40")
     assert found["processes"] == 320
@@ -504,6 +510,7 @@ def test_processes_killed_at_random_moments_lose_nothing() -> None:
     assert not found["failed"], found
 
 
+@pytest.mark.seconds
 def test_the_crash_check_notices_a_release_before_its_debit() -> None:
     assert _crash("--rounds", "3", "--processes", "40", "--release-first")["losses"] > 0
 
@@ -712,6 +719,7 @@ def test_tiny_amounts_are_not_lost(tmp_path: Path) -> None:
             ledger.debit(subject="a", guarantee=cost(1e-300), purpose="test")
 
 
+@pytest.mark.seconds
 def test_many_subjects_share_a_tree_that_verifies(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     with Ledger.open(path, per_subject_epsilon=2.0) as ledger:

@@ -33,6 +33,7 @@ def device_of(kind: Kind, folder: Path, epsilon: float = 2.0) -> Device:
     return Device.load(path)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_device_computes_what_the_trainer_computes(kind: Kind, tmp_path: Path) -> None:
     device, X = device_of(kind, tmp_path), italy().X_test[:50]
@@ -44,6 +45,7 @@ def test_the_device_computes_what_the_trainer_computes(kind: Kind, tmp_path: Pat
     assert device.guarantee == trained(kind).guarantee_
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_words_make_equal_releases(kind: Kind, tmp_path: Path) -> None:
     device, X = device_of(kind, tmp_path), italy().X_test[:20]

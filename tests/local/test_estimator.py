@@ -36,6 +36,7 @@ def test_aeon_contract(check: Callable[[], None]) -> None:
     check()
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("release", KINDS)
 def test_tacit_contract_sound(release: Kind) -> None:
     check_tacit_classifier(
@@ -49,6 +50,7 @@ def test_tacit_contract_published() -> None:
     )
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("release", KINDS)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_no_sound_release_exceeds_the_ceiling(release: Kind, epsilon: float) -> None:
@@ -69,6 +71,7 @@ def test_the_ceiling_check_would_notice_a_clean_classifier() -> None:
     assert stats.binom.sf(right - 1, len(data.y_test), ceiling) < FALSE_ALARM
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("release", ["label", "place", "vector"])
 def test_releases_are_useful(release: Kind) -> None:
     """At epsilon 3 a binary label reaches .95 at best; 100 points above chance are certain."""
@@ -76,6 +79,7 @@ def test_releases_are_useful(release: Kind) -> None:
     assert np.mean(classifier.predict(data.X_test) == data.y_test) > 0.75
 
 
+@pytest.mark.seconds
 def test_predict_is_classify_of_release_in_distribution() -> None:
     """Right answers by both routes on 1,029 series, three times each; false alarm 1e-6."""
     data, classifier = italy(), trained("label", 1.0)
@@ -89,6 +93,7 @@ def test_predict_is_classify_of_release_in_distribution() -> None:
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
 
 
+@pytest.mark.seconds
 def test_each_release_is_fresh() -> None:
     data, classifier = italy(), trained("label", 1.0)
     first, second = (classifier.release(data.X_test).values for _ in range(2))
@@ -226,6 +231,7 @@ def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
         trained("label").save(tmp_path / "file" / "folder")
 
 
+@pytest.mark.seconds
 def test_expected_class_shares_reach_the_channel_and_the_posterior(tmp_path: Path) -> None:
     data = italy()
     shares = {data.classes[0]: 0.8, data.classes[1]: 0.2}

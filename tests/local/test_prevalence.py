@@ -202,6 +202,7 @@ def test_exact_coverage_of_three_classes(krr: LocalModel, n: int, of: Target) ->
     assert coverage.min() >= 0.95 - 1e-9
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("n", [600, 10**6])
 @pytest.mark.parametrize("of", ["device_labels", "classes"])
 def test_measured_coverage_of_three_classes(krr: LocalModel, n: int, of: Target) -> None:

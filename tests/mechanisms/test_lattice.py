@@ -87,6 +87,7 @@ def counts_fit(drawn: NDArray[Any], *, sigma: float) -> bool:
     return bool(stats.chisquare(observed, expected).pvalue > FALSE_ALARM)
 
 
+@pytest.mark.seconds
 def test_draws_follow_the_law_and_the_check_notices_half_a_percent() -> None:
     drawn = lattice_normal((8_000_000,), source=SYSTEM_NOISE).astype(np.int64)
     assert counts_fit(drawn, sigma=STEPS)
@@ -132,6 +133,7 @@ def test_every_direction_has_the_same_share_above(name: str, gamma: float) -> No
         assert stats.binomtest(int(np.count_nonzero(mirrored)), N, q).pvalue > FALSE_ALARM
 
 
+@pytest.mark.seconds
 def test_mirror_images_do_not_change_the_law_of_what_lies_above() -> None:
     """The same rows with the trick (gamma > 0) and by plain rejection must look alike."""
     v = np.rint(np.array([0.6, -0.8]) * DIRECTION)

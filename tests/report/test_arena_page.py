@@ -86,6 +86,7 @@ def quick(everything: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.seconds
 def test_the_page_holds_every_table_and_loads_nothing(page: str) -> None:
     assert len(page) < 1_500_000
     for words in (
@@ -108,6 +109,7 @@ def test_every_figure_is_a_picture_file_too(made: dict[str, Path], page: str) ->
         assert picture.read_text() in page
 
 
+@pytest.mark.seconds
 def test_a_second_report_replaces_the_pictures_of_the_first(quick: Path) -> None:
     made = write_arena_page(quick)
     pictures = sorted(made["pictures"].iterdir())
@@ -116,6 +118,7 @@ def test_a_second_report_replaces_the_pictures_of_the_first(quick: Path) -> None
     assert sorted(made["pictures"].iterdir()) == pictures
 
 
+@pytest.mark.seconds
 def test_their_number_stands_beside_ours(everything: Path, page: str) -> None:
     mine = [
         r["accuracy"]
@@ -151,6 +154,7 @@ def test_a_table_shows_no_less_than_was_spent() -> None:
     assert shown.startswith("epsilon 100.01, delta 1.0001e-05: ")
 
 
+@pytest.mark.seconds
 def test_uncommitted_results_are_left_out(quick: Path) -> None:
     task = suite_tasks("quick", Choice(data=SETS, methods=("1-nn",), seeds=(9,)))[0]
     Store(quick).append(record(task, 0, commit="abc-dirty", accuracy=0.123456))
@@ -160,6 +164,7 @@ def test_uncommitted_results_are_left_out(quick: Path) -> None:
         write_arena_page(quick / "nothing")
 
 
+@pytest.mark.seconds
 def test_png_needs_no_browser(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(quick))
     pictures = write_arena_page(quick, png=True)["pictures"]
@@ -168,6 +173,7 @@ def test_png_needs_no_browser(quick: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (pictures / f"{names[0]}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.seconds
 def test_the_command_says_where_page_and_pictures_are(
     quick: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,6 +182,7 @@ def test_the_command_says_where_page_and_pictures_are(
     assert any(Path(found["pictures"]).iterdir())
 
 
+@pytest.mark.seconds
 def test_budgets_are_chosen_by_number_or_by_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -179,6 +179,7 @@ def test_the_converter_may_not_fetch_anything() -> None:
         to_svg(elsewhere.mark_point().encode(x="x:Q"))
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("package", ["altair", "vl_convert"])
 def test_a_missing_package_is_one_sentence(package: str) -> None:
     code = f"""

@@ -17,11 +17,13 @@ from tacit.silo import FedSTClassifier
 SMALL: dict[str, Any] = {"n_candidates": 12, "n_shapelets": 4, "n_trees": 3, "depth": 2}
 
 
+@pytest.mark.seconds
 @aeon_contract(FedSTClassifier(scope="global", **SMALL))
 def test_aeon_contract(check: Any) -> None:
     check()
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("classifier", ["forest", "logistic"])
 def test_tacit_contract(classifier: str) -> None:
     check_tacit_classifier(
@@ -31,6 +33,7 @@ def test_tacit_contract(classifier: str) -> None:
     )
 
 
+@pytest.mark.seconds
 def test_secure_fit_opens_exactly_the_declared_list() -> None:
     X, y = toy_problem()
     said: list[str] = []
@@ -52,6 +55,7 @@ def test_secure_fit_opens_exactly_the_declared_list() -> None:
     assert (model.predict(X) == y).mean() > 0.7
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     ("scope", "opened"),
     [
@@ -82,6 +86,7 @@ def test_noised_openings_are_debited_before_the_run(
     assert [entry.subject for entry in debits] == ["fedst"]
 
 
+@pytest.mark.seconds
 def test_local_uses_the_initiators_series_only() -> None:
     X, y = toy_problem()
     party = np.arange(len(y)) // 8

@@ -31,6 +31,7 @@ def model(request: pytest.FixtureRequest) -> FedSTClassifier:
     return fitted
 
 
+@pytest.mark.seconds
 def test_influences_are_shares_and_places_fit(model: FedSTClassifier) -> None:
     x = load_dataset("GunPoint").X_test[3, 0]
     found: Explanation = model.explain(x, n_shapelets=10)
@@ -54,6 +55,7 @@ def test_a_series_of_its_own_matches_itself(model: FedSTClassifier) -> None:
     assert match.position == shapelet.start
 
 
+@pytest.mark.seconds
 def test_the_page_carries_the_guarantee(model: FedSTClassifier, tmp_path: Path) -> None:
     found = model.explain(model.own_series_[0])
     page = write_explanation(

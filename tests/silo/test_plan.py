@@ -145,6 +145,7 @@ def test_unknown_and_missing_fields_are_refused() -> None:
 values = st.one_of(st.integers(-5, 5), st.booleans(), st.text(max_size=4), st.lists(st.integers()))
 
 
+@pytest.mark.seconds
 @settings(deadline=None)  # the machine may be busy
 @given(st.dictionaries(st.text(min_size=1, max_size=4), values), st.data())
 def test_any_changed_parameter_is_noticed(params: dict[str, object], data: st.DataObject) -> None:

@@ -222,6 +222,7 @@ ARCHIVES = {
 }
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_raw_archive_is_recognised_and_cut_as_usual(capsys: Capture, name: str) -> None:
     make, shape, classes, dropped = ARCHIVES[name]

@@ -259,6 +259,7 @@ def test_people_see_what_was_understood(capsys: Capture) -> None:
         assert word in shown.out
 
 
+@pytest.mark.seconds
 def test_a_day_is_imported_quickly_and_in_little_memory(tmp_path: Path) -> None:
     """A 24-hour file of 35 MB: below 5 s of processor time, and three times the file."""
     import subprocess

@@ -362,6 +362,7 @@ def test_import_and_load_agree_on_plain_tables(capsys: Capture) -> None:
     assert first[1].tolist() == second[1].tolist()
 
 
+@pytest.mark.seconds
 def test_a_large_table_is_read_in_good_time(capsys: Capture) -> None:
     import time
 

@@ -61,6 +61,7 @@ def ask_all(fleet: LocalFleet, round_number: int) -> list[Acknowledgement]:
     return [ask(fleet, name, round_number) for name in NODES]
 
 
+@pytest.mark.seconds
 def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
     local_epsilon = Learner(fleet.fleet.plan).node_cost(1).epsilon
     wait_for_round(fleet, 1)
@@ -131,6 +132,7 @@ def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
     assert fleet.accuracy() > 0.8
 
 
+@pytest.mark.seconds
 def test_strangers_and_wrong_bodies_are_refused(fleet: LocalFleet, tmp_path: Path) -> None:
     wait_for_round(fleet, 1)
     config, run = fleet.node("node-1"), fleet.fleet.run

@@ -140,6 +140,7 @@ Outbox(config, read_run(config.plan), learner).commit(1, report)
 """
 
 
+@pytest.mark.seconds
 def test_another_process_is_waited_for_and_a_dead_one_is_not(fleet: LocalFleet) -> None:
     config = fleet.node("node-3")
     command = [sys.executable, "-c", HOLD, str(fleet.path("node-3"))]
@@ -233,6 +234,7 @@ def test_bad_series_are_refused_in_one_sentence(
         load_series(path)
 
 
+@pytest.mark.seconds
 def test_a_node_loads_nothing_heavy() -> None:
     """A fresh process per task: torch or aeon would cost half a minute a round."""
     code = (

@@ -95,6 +95,7 @@ def two_rounds(
     done[0].close()
 
 
+@pytest.mark.seconds
 def test_a_fleet_learns_within_its_budget(two_rounds: tuple[Analyser, Learner, float]) -> None:
     analyser, learner, accuracy = two_rounds
     assert accuracy > 0.8
@@ -112,6 +113,7 @@ def test_a_fleet_learns_within_its_budget(two_rounds: tuple[Analyser, Learner, f
     assert guarantee.model == few
 
 
+@pytest.mark.seconds
 def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
     tmp_path: Path,
 ) -> None:
@@ -130,6 +132,7 @@ def test_a_sum_of_too_few_valid_reports_is_charged_as_no_sum_and_stops_the_run(
     analyser.close()
 
 
+@pytest.mark.seconds
 def test_fewer_reports_cost_more_and_are_counted_as_they_came(tmp_path: Path) -> None:
     analyser, learner, _ = run_fleet(tmp_path, "distributed", rounds=1, drop=2)
     assert [record.n for record in analyser.state.history] == [20]

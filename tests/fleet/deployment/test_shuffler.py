@@ -406,12 +406,14 @@ def test_the_place_says_nothing_about_the_sender() -> None:
     assert mutual_information_is_zero(places(secure, 8, TRIALS // 4), 8)
 
 
+@pytest.mark.seconds
 def test_every_order_of_four_is_equally_likely() -> None:
     found = places(secure, 4, TRIALS)
     assert len(set(found)) == math.factorial(4)
     assert all_orders_alike(found, 4)
 
 
+@pytest.mark.seconds
 def test_the_checks_notice_a_shuffler_that_is_lazy_once_in_twenty() -> None:
     assert not mutual_information_is_zero(places(lazy, 8, TRIALS // 4), 8)
     assert not all_orders_alike(places(lazy, 4, TRIALS), 4)

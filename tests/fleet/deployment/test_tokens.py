@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_another_report_round_run_node_or_secret_does_not() -> None:
         assert not token_fits(other, TOKEN, run="r", round_number=1, sealed=b"sealed")
 
 
+@pytest.mark.seconds
 @given(st.text(max_size=80))
 def test_nonsense_does_not_fit_and_does_not_crash(token: str) -> None:
     assert not token_fits(KEY, token, run="r", round_number=1, sealed=b"sealed")

@@ -65,6 +65,7 @@ def label_head(name: str, epsilon: float) -> LabelHead:
     )
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_expected_label_accuracy_is_at_most_the_ceiling(name: str, epsilon: float) -> None:
@@ -102,6 +103,7 @@ def place_head(name: str, epsilon: float) -> tuple[PlaceHead, Codes]:
     return head, head.summarise(data.X_test)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_expected_place_accuracy_is_at_most_the_ceiling(name: str, epsilon: float) -> None:
@@ -111,6 +113,7 @@ def test_expected_place_accuracy_is_at_most_the_ceiling(name: str, epsilon: floa
     assert by_class[own, y_test].mean() <= ceiling_of(name, epsilon) + 1e-7
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", ["ArrowHead", "BasicMotions"])
 def test_no_sampled_place_release_exceeds_the_ceiling(name: str) -> None:
     (head, own), y_test = place_head(name, 1.0), problem(name)[2]
@@ -131,6 +134,7 @@ def test_the_sampled_check_notices_a_tenth_more_epsilon(name: str) -> None:
     assert exceeds(right, len(truth), ceiling_of(name, 1.0))
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", ["ArrowHead", "BasicMotions"])
 @pytest.mark.parametrize("release", ["vector", "shapes"])
 def test_no_noisy_vector_exceeds_the_ceiling(name: str, release: str) -> None:

@@ -20,6 +20,7 @@ def head() -> ShapesHead:
     return shapes_head(trained("shapes"))
 
 
+@pytest.mark.seconds
 def test_the_allocation_sums_to_the_budget() -> None:
     for classifier in (trained("shapes"), trained_multivariate("shapes")[0]):
         allocation = classifier.allocation()
@@ -60,6 +61,7 @@ def noise_fits(used: ShapesHead, claimed: ShapesHead) -> bool:
     return bool(worst * len(columns) > FALSE_ALARM)
 
 
+@pytest.mark.seconds
 def test_patches_are_noised_as_allocated() -> None:
     assert noise_fits(head(), head())
 

@@ -33,6 +33,7 @@ def noise_fits(head: VectorHead, epsilon: float) -> bool:
     return bool(stats.kstest(values, law.cdf).pvalue > FALSE_ALARM)
 
 
+@pytest.mark.seconds
 def test_laplace_releases_are_clipped_and_noised_as_claimed() -> None:
     assert noise_fits(head_of("laplace"), 2.0)
 
@@ -59,6 +60,7 @@ def test_a_randomizer_for_more_budget_or_other_dimensions_is_refused() -> None:
             replace(head, privunit=params)
 
 
+@pytest.mark.seconds
 def test_releases_have_few_dimensions_and_a_posterior() -> None:
     classifier, X = trained_multivariate("vector")
     release = classifier.release(X)
@@ -67,6 +69,7 @@ def test_releases_have_few_dimensions_and_a_posterior() -> None:
     np.testing.assert_allclose(classifier.posterior(release).sum(axis=1), 1.0)
 
 
+@pytest.mark.seconds
 def test_vectors_of_another_model_are_refused() -> None:
     classifier, X = trained_multivariate("vector")
     release = trained("vector").release(italy().X_test[:3])

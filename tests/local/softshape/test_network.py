@@ -90,6 +90,7 @@ def noise_p_value(factor: float) -> float:
     return float(stats.kstest(unit, stats.laplace.cdf).pvalue)
 
 
+@pytest.mark.seconds
 def test_a_release_carries_laplace_noise_of_the_stated_scale() -> None:
     assert noise_p_value(1.0) > FALSE_ALARM
 

@@ -61,6 +61,7 @@ def best_by_hand(
     return max(range(len(options)), key=lambda i: scores[i])
 
 
+@pytest.mark.seconds
 def test_roots_choose_the_best_split_of_their_features() -> None:
     features, codes = problem()
     shape = shape_for()
@@ -87,6 +88,7 @@ def test_leaves_hold_the_rows_that_reach_them() -> None:
     assert nodes.sum() == weights.sum()
 
 
+@pytest.mark.seconds
 def test_a_forest_learns() -> None:
     features, codes = problem()
     found, _ = grown(features, codes, shape_for(n_trees=15, depth=4))

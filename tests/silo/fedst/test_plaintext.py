@@ -19,6 +19,7 @@ def assert_equal_models(a: object, b: object) -> None:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)  # type: ignore[index]
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("scope", ["federated", "local-search", "local-transform"])
 def test_pooled_plaintext_equals_the_twin_bit_for_bit(scope: str) -> None:
     inputs = owners(9, 7, 8)
@@ -28,6 +29,7 @@ def test_pooled_plaintext_equals_the_twin_bit_for_bit(scope: str) -> None:
     assert_equal_models(pooled.arrays, twin[0].arrays)
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("counts", [(9, 15), (9, 7, 8), (9, 3, 5, 4, 3)])
 def test_secure_model_equals_plaintext_bit_for_bit(counts: tuple[int, ...]) -> None:
     inputs = owners(*counts)
@@ -43,6 +45,7 @@ def test_secure_model_equals_plaintext_bit_for_bit(counts: tuple[int, ...]) -> N
     assert secure.receipts[1].opened == secure.receipts[0].opened
 
 
+@pytest.mark.seconds
 def test_secure_gain_and_logistic_agree_with_plaintext() -> None:
     inputs = owners(9, 7, 8)
     plan = plan_for(inputs, quality="ig", classifier="logistic", n_steps=60)

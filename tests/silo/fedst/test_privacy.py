@@ -38,6 +38,7 @@ def exact_sensitivity(n: int) -> float:
     return (n * math.log2(n) - (n - 1) * math.log2(n - 1)) / n
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 13, 20])
 def test_no_move_of_one_series_between_cells_changes_the_gain_by_more_and_one_by_as_much(
     n: int,
@@ -119,11 +120,13 @@ def privacy_lower_bound(scale: float) -> float:
     return math.log(low / high)
 
 
+@pytest.mark.seconds
 def test_the_noisy_order_keeps_its_epsilon() -> None:
     epsilon = 2.0
     assert privacy_lower_bound(selection_scale(n_series=100, n_chosen=2, epsilon=epsilon)) < epsilon
 
 
+@pytest.mark.seconds
 def test_the_audit_refutes_noise_that_forgets_how_many_are_chosen_and_from_how_far() -> None:
     """Noise for one choice, and for gains that only rise or only fall: a fourth of the scale."""
     epsilon = 2.0
@@ -177,6 +180,7 @@ def test_epsilon_is_split_and_nothing_of_it_is_spent_twice() -> None:
     assert (Settings().selection_epsilon, Settings().leaf_epsilon) == (None, None)
 
 
+@pytest.mark.seconds
 def test_more_candidates_than_noised_keys_have_room_for_are_refused() -> None:
     private: dict[str, Any] = {"classifier": "forest", "quality": "ig", "epsilon": 1.0}
     Settings(n_candidates=2**14, **private)

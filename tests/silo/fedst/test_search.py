@@ -52,6 +52,7 @@ def plan_for(inputs: list[LocalInputs], **params: object) -> Plan:
 FOREST = ["shapelet indices", "forest splits", "forest splits", "forest leaf labels"]
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     ("params", "opened"),
     [

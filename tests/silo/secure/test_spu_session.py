@@ -203,6 +203,7 @@ def test_the_number_of_inputs_must_fit_the_plan() -> None:
         run_federation(plan, inputs[:2])
 
 
+@pytest.mark.seconds
 def test_a_failed_run_leaves_no_process_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
