@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,16 @@ from command import assert_refused, tacit
 from tacit.cli import app
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
+
+# They take `load_dataset` when first imported, which must not happen while it is replaced here.
+for name in (
+    "report.demo",
+    "audit.attacks.softshape",
+    "audit.attacks.pidp",
+    "audit.attacks.timefl",
+    "arena.methods",
+):
+    importlib.import_module(f"tacit.{name}")
 
 Capture = pytest.CaptureFixture[str]
 TRAIN = ("train", "softshape", "--data", "ItalyPowerDemand")
