@@ -186,3 +186,9 @@ def test_a_channel_without_a_local_epsilon_has_a_delta_but_no_epsilon() -> None:
         channel_epsilon(LEAKY, n=10, delta=1e-3)
     with pytest.raises(TacitError, match="local_epsilon of the channel"):
         compose_channel(LEAKY, [10], delta=1e-3)
+
+
+def test_a_law_of_hardly_any_mass_keeps_a_point() -> None:
+    rows = np.array([[3.0, 3, 3, 3], [3, 3, 3, 3], [3, 3, 3, 4]])
+    rows /= rows.sum(axis=1, keepdims=True)
+    assert 0.0 < channel_delta(rows, n=2, central_epsilon=0.0) < 0.2

@@ -246,6 +246,7 @@ def _trimmed(law: _Law, share: float) -> _Law:
     """Without tails of at most this probability: the lower one moves up, the upper one is lost."""
     below = int(np.searchsorted(np.cumsum(law.masses), share))
     above = int(np.searchsorted(np.cumsum(law.masses[::-1]), share))
+    above = min(above, law.masses.size - 1)  # one point stays, however little mass there is
     below = min(below, law.masses.size - above - 1)
     masses = law.masses[below : law.masses.size - above].copy()
     masses[0] += float(law.masses[:below].sum()) * (1.0 + 1e-12)
