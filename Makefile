@@ -34,7 +34,7 @@ test-quick: $(STAMP)
 test-newer:
 	$(PYTHON) -m venv .venv-newer
 	.venv-newer/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-	  -e '.[networks,fleet,studio,charts,import,dev]'
+	  -e '.[networks,fleet,studio,charts,import,postgres,dev]'
 	.venv-newer/bin/python -m pytest -n 2 --dist loadgroup -m "not slow and not silo" --ignore tests/silo
 
 check: $(STAMP)
