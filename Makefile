@@ -8,6 +8,9 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-comp
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export NUMBA_NUM_THREADS ?= 1
+# Tests start some hundreds of processes: without compiled modules on disk each of them compiles
+# PyTorch, Flower or JAX anew, which takes most of its time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test test-quick test-newer check bench clean
 
