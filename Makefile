@@ -27,18 +27,18 @@ demo: $(STAMP)
 	$(BIN)/tacit demo --out tacit-demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The daily loop: everything but what takes a second or more.
 test-quick: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not seconds"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not seconds"
 
 # Without the secure engine, for Python 3.12 and 3.13: make test-newer PYTHON=python3.13
 test-newer:
 	$(PYTHON) -m venv .venv-newer
 	.venv-newer/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  -e '.[networks,fleet,studio,charts,import,postgres,dev]'
-	.venv-newer/bin/python -m pytest -n 2 --dist loadgroup -m "not slow and not silo" --ignore tests/silo
+	.venv-newer/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not silo" --ignore tests/silo
 
 check: $(STAMP)
 	$(BIN)/ruff check .
