@@ -16,6 +16,7 @@ import vl_convert
 
 from tacit.errors import TacitError
 from tacit.report.charts import ChartType, title_of
+from tacit.report.look import GRID, INK, PAPER, RULE, in_page
 from tacit.system.files import write_atomic
 
 # Arial's measures are those of Liberation Sans, which vl-convert brings along: text that it has
@@ -23,23 +24,23 @@ from tacit.system.files import write_atomic
 _FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _LOOK = {
     "aria": False,  # only dots and bars, whose marks ask for it, get a label
-    "background": "white",
+    "background": PAPER,
     "font": _FONT,
     "view": {"stroke": None},
-    "title": {"fontWeight": "normal", "color": "#000000"},
+    "title": {"fontWeight": "normal", "color": INK},
     "axis": {
         "labelFontSize": 11,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "titlePadding": 6,
-        "labelColor": "#222222",
-        "titleColor": "#222222",
-        "gridColor": "#e5e5e5",
-        "domainColor": "#888888",
-        "tickColor": "#888888",
+        "labelColor": INK,
+        "titleColor": INK,
+        "gridColor": GRID,
+        "domainColor": RULE,
+        "tickColor": RULE,
     },
     "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
-    "text": {"fontSize": 11, "color": "#222222"},
+    "text": {"fontSize": 11, "color": INK},
 }
 _SVG = "http://www.w3.org/2000/svg"
 # The font is set once, on the root; the rest helps Vega's own event handling and styling.
@@ -85,7 +86,7 @@ def to_png(chart: ChartType) -> bytes:
 def embed(chart: ChartType) -> str:
     """The chart as part of a page that ends with `page_script()`, which draws it."""
     # A label "</script>" must not end the element that holds the specification.
-    data = json.dumps(_specification(chart), allow_nan=False).replace("<", "\\u003c")
+    data = in_page(json.dumps(_specification(chart), allow_nan=False)).replace("<", "\\u003c")
     return (
         f'<figure class="chart" aria-label="{html.escape(title_of(chart))}">'
         f'<script type="application/json">{data}</script><div></div></figure>'
