@@ -91,6 +91,7 @@ def line_chart(
     log_y: bool = False,
     y_range: Range | None = None,
     level: tuple[str, float] | None = None,
+    legend: bool = True,
 ) -> alt.LayerChart:
     """One line per series, with dots where there are few points.
 
@@ -113,7 +114,7 @@ def line_chart(
         scale=axis_scale(y_range or (extent(ys) if log_y else room(ys)), log=log_y),
         axis=value_axis(extent(ys), log=log_y),
     )
-    layers = [*line_layers(kept, across, up)]
+    layers = [*line_layers(kept, across, up, legend=legend)]
     if level is not None:
         layers += _level_layers(*level)
     return layered(title, layers, height=230)
