@@ -25,6 +25,7 @@ from tacit.cli import (
     ledger,
     local,
     silo,
+    studio,
     timefl,
 )
 from tacit.cli.common import new_app
@@ -38,6 +39,7 @@ app = new_app(
 train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
 
 app.command("demo")(demo.demo)
+app.command("studio")(studio.studio)
 app.add_typer(data.app, name="data")
 app.add_typer(account.app, name="account")
 app.add_typer(ledger.app, name="ledger")
