@@ -127,10 +127,11 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     },
 }  # fmt: skip
 ABOVE = {
+    "hybrid": {"local", "fleet"},  # the one room that two families meet in
     "audit": {"local", "fleet"},
     "arena": {"local", "silo", "fleet"},
     "report": {"arena", "local", "silo", "fleet"},
-    "cli": {"report", "arena", "audit", "local", "silo", "fleet"},
+    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet"},
     "__main__": {"cli"},
 }
 MOST_MODULES = 17

@@ -78,7 +78,7 @@ def train_softshape(
 
     check_epsilon(epsilon, name="--epsilon")
     check_new_page(page)
-    _check_new_bundle(out)
+    check_new_bundle(out)
     dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:
         classifier = DPSoftShapeClassifier(
@@ -124,7 +124,7 @@ def train_softshape(
     emit(result, as_json=as_json, render=lambda: _show(_readable(result)))
 
 
-def _check_new_bundle(folder: Path | None) -> None:
+def check_new_bundle(folder: Path | None) -> None:
     """Releases can only be classified by the bundle that made them: none is overwritten."""
     from tacit.local.estimator import MODEL_FILE, PUBLISHED_FILE
 
@@ -202,6 +202,7 @@ def release_command(
     result = {
         "count": len(made),
         "guarantee": made.guarantee,
+        **_training_of(device.model),
         **totals,
         "releases": out,
         "ledger": ledger,
@@ -213,6 +214,11 @@ def release_command(
         )
     shown = {key: value for key, value in result.items() if key not in totals}
     emit(result, as_json=as_json, render=lambda: _show({**shown, "spent": _spent_words(totals)}))
+
+
+def _training_of(model: LocalModel) -> dict[str, Any]:
+    """What the model's own training promised its clients, where it promised anything."""
+    return {} if model.training is None else {"training": model.training}
 
 
 def _totals(account: Ledger) -> dict[str, Any]:
@@ -269,6 +275,7 @@ def classify_command(
         "labels": model.labels(received),
         "count": len(received),
         "guarantee": model.guarantee,
+        **_training_of(model),
     }
     shares = estimate_prevalence(model, received) if prevalence else None
     if shares is not None:
