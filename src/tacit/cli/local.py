@@ -20,6 +20,7 @@ from tacit.cli.common import (
     print_table,
     progress_bar,
 )
+from tacit.cli.ledger import AnchorOption
 from tacit.errors import TacitError, check_epsilon
 from tacit.system.extras import needs
 
@@ -163,6 +164,7 @@ def release_command(
         float | None,
         typer.Option("--per-series", help="Budget of each series, for a new ledger."),
     ] = None,
+    anchor: AnchorOption = None,
     part: Annotated[
         str | None,
         typer.Option("--part", help="Which part of a data set: test (default) or train."),
@@ -178,6 +180,7 @@ def release_command(
     """
     from tacit.data import load_series
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
     from tacit.local.device import Device
 
     if out.exists():
@@ -195,6 +198,7 @@ def release_command(
             ledger,
             per_subject_epsilon=per_series,
             new_per_subject_epsilon=device.guarantee.epsilon,
+            anchor=anchor or configured_anchor(ledger),
         ) as account:
             made = device.release(series, ledger=account)
             totals = _totals(account)
