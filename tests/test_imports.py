@@ -127,11 +127,12 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     },
 }  # fmt: skip
 ABOVE = {
+    "hybrid": {"local", "fleet"},  # the one room that two families meet in
     "audit": {"local", "fleet"},
     "arena": {"local", "silo", "fleet"},
     "report": {"arena", "local", "silo", "fleet"},
     "studio": {"report", "local"},
-    "cli": {"report", "arena", "audit", "local", "silo", "fleet", "studio"},
+    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet", "studio"},
     "__main__": {"cli"},
 }
 MOST_MODULES = 17

@@ -15,6 +15,7 @@ from tacit.arena.results.earlier import earlier_records
 from tacit.arena.store import read_records
 from tacit.arena.suites import SUITES, Choice, suite_tasks
 from tacit.arena.task import Task, task_from_dict
+from tacit.errors import TacitError
 from tacit.local.release import SYMBOL_KINDS
 
 CURRENT = Path(__file__).parents[2] / "results" / "current"
@@ -61,7 +62,7 @@ def test_committed_records_are_tasks_of_their_suites() -> None:
     """All but the ones of options that a suite no longer has still load."""
     known = {task.key for name in SUITES for task in suite_tasks(name)}
     records = read_records(CURRENT)
-    assert len(records) == 2060
+    assert len(records) == 2082
     assert {task_from_dict(record["task"]).key for record in records} <= known
 
 
@@ -185,3 +186,13 @@ def test_choices_narrow_the_cells_of_a_published_fleet() -> None:
     found = {(dict(t.options)["variant"], dict(t.options)["n_clients"]) for t in chosen}
     assert found == {(v, n) for v in ("dptimefl", "cdpfl") for n in (100, 1000)}
     assert {(t.data, t.epsilon, t.seed) for t in chosen} == {("WISDM", 8.0, 4)}
+
+
+def test_a_suite_is_narrowed_by_the_options_of_its_methods() -> None:
+    wanted = Choice(options=("mechanism=privunit", "n_clients=100"))
+    chosen = suite_tasks("fleet-sound", wanted)
+    assert len(chosen) == 16
+    assert {dict(task.options)["mechanism"] for task in chosen} == {"privunit"}
+    assert {dict(task.options)["split"] for task in chosen} == {"iid", "subject"}
+    with pytest.raises(TacitError, match="no task of the suite 'fleet-sound' is left"):
+        suite_tasks("fleet-sound", Choice(options=("mechanism=gaussian",)))

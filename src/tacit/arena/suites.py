@@ -75,6 +75,7 @@ class Choice:
     methods: Sequence[str] | None = None
     epsilons: Sequence[float | None] | None = None
     seeds: Sequence[int] | None = None
+    options: Sequence[str] | None = None  # "mechanism=privunit": of the methods that have them
 
 
 def suite_tasks(suite: str, choice: Choice | None = None) -> list[Task]:
@@ -86,11 +87,19 @@ def suite_tasks(suite: str, choice: Choice | None = None) -> list[Task]:
         for name in choice.methods:
             method_named(name)
         tasks = [task for task in tasks if task.method in choice.methods]
+    if choice is not None and choice.options is not None:
+        tasks = [task for task in tasks if set(choice.options) <= _described(task)]
     if not tasks:
         raise TacitError(
-            f"no task of the suite {suite!r} is left; choose more data sets, methods or budgets."
+            f"no task of the suite {suite!r} is left; choose more data sets, methods, budgets or "
+            "options."
         )
     return tasks
+
+
+def _described(task: Task) -> set[str]:
+    """The task's options as a user would type them."""
+    return {f"{name}={value}" for name, value in task.options}
 
 
 def _grid(

@@ -22,6 +22,7 @@ from tacit.cli import (
     demo,
     fedst,
     fleet,
+    hybrid,
     ledger,
     local,
     silo,
@@ -36,7 +37,7 @@ app = new_app(
     "Classify time series that nobody has to show.\n\n"
     "Start with `tacit demo`, then `tacit data list` and `tacit train --help`."
 )
-train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
+train = new_app("Train a classifier: softshape, fedst, timefl, or hybrid of the first and last.")
 
 app.command("demo")(demo.demo)
 app.command("studio")(studio.studio)
@@ -53,6 +54,7 @@ app.add_typer(attack.app, name="attack")
 train.command("softshape")(local.train_softshape)
 train.command("fedst")(fedst.train_fedst)
 train.command("timefl")(timefl.train_timefl)
+train.command("hybrid")(hybrid.train_hybrid)
 app.add_typer(train, name="train")
 app.add_typer(arena.app, name="arena")
 

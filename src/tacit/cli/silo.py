@@ -41,6 +41,13 @@ def init_command(
     time_contract: Annotated[
         float | None, typer.Option(help="Seconds after which the search stops.")
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Differential privacy of what the first party learns; with --classifier forest "
+            "and --quality ig. Every other party debits its own ledger."
+        ),
+    ] = None,
     join_seconds: Annotated[float, typer.Option(help="How long to wait for the others.")] = 60.0,
     silence_seconds: Annotated[
         float, typer.Option(help="How long a party may be silent before the run ends.")
@@ -71,6 +78,7 @@ def init_command(
             n_candidates=candidates,
             n_shapelets=shapelets,
             time_contract=time_contract,
+            epsilon=epsilon,
         ).to_params(),
     )
     limits = Limits(join_seconds=join_seconds, silence_seconds=silence_seconds)
@@ -116,6 +124,10 @@ def party_command(
         str | None,
         typer.Option(help="Agree to run this module:function, if the plan names it."),
     ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(help="Whose budget a run with epsilon spends; default: that of the series."),
+    ] = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -132,19 +144,18 @@ def party_command(
     from tacit.silo.party.model_file import MODEL
     from tacit.silo.party.party import run_party
     from tacit.silo.party.receipts import RECEIPT
+    from tacit.silo.party.spending import DataBudget
     from tacit.silo.secure.compiler import default_cache
 
     party = read_folder(config)
     if out is not None:
         party = replace(party, out=out.resolve())
     check_new_folder(party.out)
+    own = _own_data(data or party.data, label)
+    budget = None if isinstance(own, TacitError) else DataBudget(own.X, name=subject)
     with progress_bar(f"party {party.name}") as progress:
         outcome = run_party(
-            party,
-            _own_data(data or party.data, label),
-            progress=progress,
-            cache=default_cache(),
-            program=program,
+            party, own, progress=progress, cache=default_cache(), program=program, budget=budget
         )
     receipt = outcome.receipt
     result: dict[str, Any] = {

@@ -22,7 +22,7 @@ from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
 
 
-class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
+class ClientClassifier(BaseClassifier):  # type: ignore[misc]
     """A classifier whose `fit` also takes the owner of every series.
 
     aeon forbids a classifier to define `fit` itself; this base class hands the owners over.
@@ -42,7 +42,7 @@ class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
         return super().reset(keep=[*names, "_client"])
 
 
-class DPTimeFLClassifier(_ClientClassifier):
+class DPTimeFLClassifier(ClientClassifier):
     """Federated classifier whose clients are protected one by one.
 
     sound: a linear head on public features, client-level (epsilon, delta) under replacement;

@@ -22,8 +22,9 @@ Kind = Literal["label", "place", "vector", "shapes"]
 KINDS: tuple[Kind, ...] = ("label", "place", "vector", "shapes")
 SYMBOL_KINDS: tuple[Kind, ...] = ("label", "place")
 
+TRAINING_SERIES = "the series that the model was trained on"
 NOT_COVERED = (
-    "the series that the model was trained on",
+    TRAINING_SERIES,
     "whether, when and how often a device releases; releases about one series add up",
 )
 
@@ -208,13 +209,20 @@ def release_from_plain(
     return Release(kind=plain["kind"], values=values, model=str(plain["model"]), guarantee=stated)
 
 
-def local_guarantee(epsilon: float, *, assumptions: tuple[str, ...]) -> DpGuarantee:
-    """The guarantee of one release of one series, in total, whatever its length and channels."""
+def local_guarantee(
+    epsilon: float, *, assumptions: tuple[str, ...], trained_privately: bool = False
+) -> DpGuarantee:
+    """The guarantee of one release of one series, in total, whatever its length and channels.
+
+    `trained_privately`: the training series have a guarantee of their own, beside this one.
+    """
+    elsewhere = f"{TRAINING_SERIES}, which the training's own guarantee covers"
+    named = {TRAINING_SERIES: elsewhere} if trained_privately else {}
     return DpGuarantee(
         epsilon=epsilon,
         model="local",
         unit="series",
         neighbours="replace",
         assumptions=assumptions,
-        not_covered=NOT_COVERED,
+        not_covered=tuple(named.get(what, what) for what in NOT_COVERED),
     )

@@ -27,7 +27,9 @@ from tacit.fleet.deployment.node import (
     load_series,
     take_part,
 )
+from tacit.fleet.deployment.person_ledger import PersonLedger
 from tacit.fleet.learning.learner import Learner
+from tacit.ledger.persons import data_key, ledger_path
 from tacit.system.files import write_secret
 
 
@@ -44,7 +46,7 @@ def outbox(fleet: LocalFleet, tmp_path: Path) -> Iterator[Outbox]:
 
 
 def open_outbox(fleet: LocalFleet, state: Path) -> Outbox:
-    config = replace(fleet.node("node-1"), state=state)
+    config = replace(fleet.node("node-1"), state=state, ledgers=state / "persons")
     return Outbox(config, fleet.fleet, Learner(fleet.fleet.plan))
 
 
@@ -87,7 +89,7 @@ def test_a_power_cut_costs_at_most_one_debit(
         if step == "writing":
             patch.setattr(node_module, "write_once", cut)
         elif step == "debiting":
-            patch.setattr(Outbox, "_debit", cut)
+            patch.setattr(PersonLedger, "debit", cut)
         if step == "sending":
             outbox.commit(1, lambda: report(fleet))
         else:
@@ -196,7 +198,8 @@ def test_a_question_for_another_run_or_round_spends_nothing(fleet: LocalFleet) -
     answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
     assert not answer.accepted
     assert answer.reason == "the shuffler does not answer: ConnectError"
-    assert not (config.state / "ledger.db").exists()
+    assert config.ledgers is not None
+    assert not ledger_path(config.ledgers, data_key(load_series(config.data)[0])).exists()
 
 
 def test_an_error_in_the_data_is_told_to_nobody_else(

@@ -233,3 +233,22 @@ def _wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_a_party_whose_budget_is_spent_stops_before_it_shares(tmp_path: Path) -> None:
+    """Only it says why: what its ledger holds is not for the others."""
+    with federation(tmp_path) as f:
+        prelude = (
+            "import tacit.silo.party.spending as s\n"
+            "from tacit.errors import BudgetExceeded\n"
+            "def refuse(self, plan, *, rank):\n"
+            "    raise BudgetExceeded('the series have spent epsilon 2 of 2')\n"
+            "s.DataBudget.debit = refuse"
+        )
+        f.start("a")
+        f.start("b", prelude=prelude)
+        f.start("c")
+        f.assert_refused("b", "spent epsilon 2 of 2", within=SLACK)
+        for name in ("a", "c"):
+            said = f.assert_refused(name, "party 'b' cannot take part", within=SLACK)
+            assert "epsilon" not in said

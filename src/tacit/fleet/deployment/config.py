@@ -126,6 +126,8 @@ class NodeConfig:
     token_key: Path
     state: Path
     runtime_port: int
+    person: str = ""  # whose data these are; empty: keyed by the series themselves
+    ledgers: Path | None = None  # folder of the persons' ledgers; None: the account's own
 
 
 _Config = TypeVar("_Config", ShufflerConfig, AnalyserConfig, ServerConfig, NodeConfig)
@@ -153,25 +155,28 @@ def read_config(path: Path, kind: type[_Config]) -> _Config:
     """Read and check one file; missing, unknown or mistyped keys are refused by name."""
     plain = read_toml(path)
     hints = get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
+    fields = dataclasses.fields(kind)
+    names = [field.name for field in fields]
+    optional = {field.name for field in fields if field.default is not dataclasses.MISSING}
     for key in plain:
         if key not in names:
             raise TacitError(f"{path} holds the unknown key {key!r}; known are {names}.")
     for key in names:
-        if key not in plain:
+        if key not in plain and key not in optional:
             raise TacitError(f"{path} lacks the key {key!r}; write it with 'tacit fleet init'.")
-    values = {key: _typed(plain[key], hints[key], path=path, key=key) for key in names}
+    values = {key: _typed(plain[key], hints[key], path=path, key=key) for key in plain}
     return kind(**values)
 
 
 def _typed(value: Any, hint: Any, *, path: Path, key: str) -> Any:
-    if hint is Path and isinstance(value, str):
+    if hint in (Path, Path | None) and isinstance(value, str):
         return path.parent / value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if hint is not Path and isinstance(value, hint) and not isinstance(value, bool):
+    if hint not in (Path, Path | None) and isinstance(value, hint) and not isinstance(value, bool):
         return value
-    raise TacitError(f"{path}: {key} must be of type {hint.__name__}, got {value!r}.")
+    kind = getattr(hint, "__name__", "Path")
+    raise TacitError(f"{path}: {key} must be of type {kind}, got {value!r}.")
 
 
 def _is_hex(text: str) -> bool:

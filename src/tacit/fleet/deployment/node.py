@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.errors import LedgerError, TacitError
 from tacit.fleet.deployment.config import NodeConfig, RunDescription, read_run
+from tacit.fleet.deployment.person_ledger import PersonLedger
 from tacit.fleet.deployment.seal import Sealer
 from tacit.fleet.deployment.tokens import make_token
 from tacit.fleet.learning.learner import Learner
-from tacit.ledger import Ledger
+from tacit.ledger.persons import data_key, ledger_folder
 from tacit.system.certificates import trust_only
 from tacit.system.files import write_once
 from tacit.system.locks import locked
@@ -95,13 +96,8 @@ class Outbox:
     def __init__(self, config: NodeConfig, fleet: RunDescription, learner: Learner) -> None:
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
-        self._subject = config.name
-        self._run = fleet.run
         self._learner = learner
-        budget = learner.node_budget()
-        self._ledger = Ledger.open(
-            config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
-        )
+        self._ledger = person_ledger(config, fleet, learner)
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
 
     def commit(self, round_number: int, make_report: Callable[[], list[bytes]]) -> bytes:
@@ -113,14 +109,14 @@ class Outbox:
         with self._alone():
             if not path.exists():
                 self._make(round_number, make_report)
-            if not self._debited(round_number):
-                self._debit(round_number)
+            if not self._ledger.debited(round_number):
+                self._ledger.debit(round_number, self._learner.node_cost)
             self._delete_before(round_number)
             return path.read_bytes()
 
     def spent(self) -> float:
-        """Epsilon debited so far."""
-        return self._ledger.spent().epsilon
+        """Epsilon debited for this run."""
+        return self._ledger.spent_in_run()
 
     def close(self) -> None:
         """Close the ledger."""
@@ -142,7 +138,7 @@ class Outbox:
             yield
 
     def _make(self, round_number: int, make_report: Callable[[], list[bytes]]) -> None:
-        if self._debited(round_number):
+        if self._ledger.debited(round_number):
             raise LedgerError(
                 f"round {round_number} was debited and its report deleted; it is not made "
                 "twice, wait for the next round."
@@ -152,29 +148,23 @@ class Outbox:
         with contextlib.suppress(FileExistsError):
             write_once(self._path(round_number), b"".join(sealed), mode=0o600)
 
-    def _purpose(self, round_number: int) -> str:
-        return f"fleet run {self._run} round {round_number}"
-
     def _path(self, round_number: int) -> Path:
         return self._folder / f"round-{round_number:06d}.sealed"
-
-    def _debited(self, round_number: int) -> bool:
-        purpose = self._purpose(round_number)
-        return any(entry.purpose == purpose for entry in self._ledger.entries(self._subject))
-
-    def _debit(self, round_number: int) -> None:
-        earlier = len(self._ledger.entries(self._subject))
-        self._ledger.debit(
-            subject=self._subject,
-            guarantee=self._learner.node_cost(earlier + 1),
-            purpose=self._purpose(round_number),
-            subject_kind="client",
-        )
 
     def _delete_before(self, round_number: int) -> None:
         for path in self._folder.glob("round-*.sealed"):
             if path < self._path(round_number):
                 path.unlink(missing_ok=True)
+
+
+def person_ledger(config: NodeConfig, fleet: RunDescription, learner: Learner) -> PersonLedger:
+    """The ledger of whom this node protects: the person it names, or the series it holds."""
+    return PersonLedger(
+        ledger_folder(config.ledgers),
+        person=config.person or data_key(load_series(config.data)[0]),
+        run=fleet.run,
+        budget=learner.node_budget(),
+    )
 
 
 def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) -> Acknowledgement:

@@ -111,9 +111,10 @@ def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
 def run_node(path: Path) -> NoReturn:
     """Keep Flower's SuperNode running for one node; it runs the installed application only."""
     config = read_config(path, NodeConfig)
-    read_run(config.plan)
+    fleet = read_run(config.plan)
     for needed in (config.data, config.identity, config.token_key):
         read_bytes(needed)
+    _check_person(config, fleet)
     for certificate in (config.server_certificate, config.shuffler_certificate):
         trust_only(certificate)
     arguments, environment = _supernode(path, config)
@@ -133,6 +134,16 @@ def run_node(path: Path) -> NoReturn:
             stop(process, group=True)
         # A SuperNode gives up when the SuperLink does not know its key yet; it will.
         time.sleep(_RESTART_SECONDS)
+
+
+def _check_person(config: NodeConfig, fleet: RunDescription) -> None:
+    """Whoever has spent the budget in earlier runs hears it now, not in a log after the round."""
+    from tacit.fleet.deployment.node import person_ledger
+    from tacit.fleet.learning.learner import Learner
+
+    learner = Learner(fleet.plan)
+    with contextlib.closing(person_ledger(config, fleet, learner)) as ledger:
+        ledger.check_room(learner.node_cost)
 
 
 def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:

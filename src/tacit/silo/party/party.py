@@ -22,6 +22,7 @@ from tacit.silo.party.model_file import MODEL, bind_to_series, write_model
 from tacit.silo.party.own_data import OwnData
 from tacit.silo.party.programs import program_path
 from tacit.silo.party.receipts import RECEIPT, Receipt, receipt_from_dict, write_receipt
+from tacit.silo.party.spending import DataBudget
 from tacit.silo.plan import (
     Facts,
     Plan,
@@ -67,6 +68,7 @@ class Party:
         progress: Progress = silent,
         cache: Path | None = None,
         program: str | None = None,
+        budget: DataBudget | None = None,
     ) -> None:
         if isinstance(data, TacitError):
             # Join only to tell the others, and do not wait long for them.
@@ -75,6 +77,7 @@ class Party:
         self._folder = folder
         self._program = program_path(folder.terms.program, agreed=program)
         self._data = data
+        self._budget = budget
         self._progress = progress
         self._cache = cache
         self._facts: dict[int, Facts] = {}
@@ -96,6 +99,7 @@ class Party:
                 await self._engine.start()
             await self._mesh.wait_until_joined()
             plan = self._agree()
+            self._debit(plan)
             self._order(plan)
             await self._wait()
             return self._outcome(plan)
@@ -156,6 +160,19 @@ class Party:
             )
         ranks = range(len(self._folder.terms.parties))
         return complete_plan(self._folder.terms, [self._facts[rank] for rank in ranks])
+
+    def _debit(self, plan: Plan) -> None:
+        """Before anything is shared; the others hear that we stop, not what our ledger holds."""
+        if self._budget is None:
+            return
+        try:
+            self._budget.debit(plan, rank=self._folder.rank)
+        except TacitError as error:
+            self._data = error
+            name = self._folder.name
+            raise RunFailure(
+                name, f"party '{name}' cannot take part: its ledger refused."
+            ) from error
 
     # -- computing -------------------------------------------------------------------------
 
@@ -262,18 +279,20 @@ def run_party(
     progress: Progress = silent,
     cache: Path | None = None,
     program: str | None = None,
+    budget: DataBudget | None = None,
 ) -> Outcome:
     """Run one party to its end, write its receipt (and model), and return them.
 
     Parties: those of the plan, of which the first two (CHEETAH) or three (ABY3) compute.
     Corruption: one computing party, passive; no dealer.
     Opens: what the receipt lists, nothing else.
+    Debits `budget` before anything is shared, if the plan has an epsilon.
     """
 
     async def run() -> Outcome:
         # Failed handshakes by strangers do not matter; everything else is handled where it occurs.
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-        party = Party(folder, data, progress=progress, cache=cache, program=program)
+        party = Party(folder, data, progress=progress, cache=cache, program=program, budget=budget)
         return await party.run()
 
     for name in (MODEL, RECEIPT):

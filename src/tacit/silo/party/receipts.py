@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.errors import BundleError
 from tacit.guarantee import MpcGuarantee
+from tacit.silo.party.spending import opened_privacy
 from tacit.silo.plan import Plan, plan_from_dict
 from tacit.silo.secure.openings import Opening, opening_from_dict, summarise
 from tacit.system.files import write_secret
@@ -79,6 +80,7 @@ def guarantee_of(plan: Plan, opened: tuple[Opening, ...], *, tls: bool) -> MpcGu
             "what the opened values themselves say about the series",
             "parties that deviate from the protocol",
         ),
+        also=opened_privacy(plan.params),
     )
 
 

@@ -11,6 +11,7 @@ Everything that leaves the shares leaves through `SpuSession.reveal`, which reco
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from tacit.silo.secure.metering import EngineLog, Mailbox, StepMeter, StepTraffi
 from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.replicated import Pair, Replicated
 from tacit.silo.secure.session import JaxFunction, Shared, Static, check_share
-from tacit.silo.secure.shares import frame_of, share_from, share_of, words_of
+from tacit.silo.secure.shares import check_copies, frame_of, share_from, share_of, words_of
 from tacit.system.progress import Progress, silent
 
 
@@ -222,6 +223,7 @@ class SpuSession:
 
         The computing parties send their shares of this one value to the owner `to`; a share says
         nothing beyond the value itself, because the others' shares and the value determine it.
+        Under ABY3 every word comes twice, and copies that differ end the run.
         """
         number = self._next()
         self.opened.append(Opening(what=what, to=to))
@@ -245,6 +247,9 @@ class SpuSession:
             # An owner without a runtime compares the shares with each other.
             shares.append(share_from(*frame, like=like, sender=rank))
             like = shares[0]
+        if self._replicates:
+            own = self.rank if mine is not None else None
+            check_copies(shares, n_values=math.prod(shared.shape), own=own)
         value: NDArray[Any] = np.asarray(self._io.reconstruct(shares)).reshape(shared.shape)
         return value.astype(shared.dtype, copy=False)
 
