@@ -67,7 +67,7 @@ class FedSTClassifier(_PartyClassifier):
     ----------
     n_parties : owners; 2 use CHEETAH, 3 or more ABY3 with three of them computing.
     quality : "f", "ig" or "ig-basic".
-    classifier : "logistic" or "forest".
+    classifier : "ridge", "logistic" or "forest".
     n_candidates, n_shapelets : candidates examined and shapelets kept.
     time_contract : seconds after which the search stops at the nearest batch boundary, or None.
     scope : "federated", "local-search", "local-transform", or in plaintext "local", "global".
@@ -90,7 +90,7 @@ class FedSTClassifier(_PartyClassifier):
         self,
         n_parties: int = 3,
         quality: str = "f",
-        classifier: str = "logistic",
+        classifier: str = "ridge",
         n_candidates: int = 500,
         n_shapelets: int = 200,
         time_contract: float | None = None,

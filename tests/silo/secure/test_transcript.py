@@ -18,7 +18,9 @@ SIDES = ("bytes_sent", "bytes_received", "messages_sent", "messages_received")
 
 
 # Steps of ours: mail between the parties, and the protocols over replicated shares.
-OURS = ("share ", "code ", "reveal ", "announce ", "barrier", "distances", "sorted_low_bits")
+MAIL = ("share ", "code ", "reveal ", "announce ", "barrier")
+KERNELS = ("distances", "sorted_low_bits", "standardise", "ridge")
+OURS = (*MAIL, *KERNELS)
 
 
 def _transcripts(inputs: list[LocalInputs], plan: Plan) -> list[tuple[Any, ...]]:

@@ -1,8 +1,9 @@
 """FedST as one program that every owner runs: search, transform, classifier.
 
 Opens, always to P0 only: the indices of the chosen shapelets, and the classifier (split columns
-and leaf labels of the forest, or the logistic weights); with epsilon, noised. With a time contract
-P0 also tells all parties after each batch whether the search ends. Nothing else leaves the shares.
+and leaf labels of the forest, or the ridge or logistic weights); with epsilon, noised. With a time
+contract P0 also tells all parties after each batch whether the search ends. Nothing else leaves the
+shares.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.silo.fedst import forest as trees
-from tacit.silo.fedst.distances import DISTANCE_BITS
-from tacit.silo.fedst.linear import (
+from tacit.silo.fedst.classifiers import forest as trees
+from tacit.silo.fedst.classifiers.linear import Logistic, train_logistic
+from tacit.silo.fedst.classifiers.ridge import RIDGE, ridge_from_opened
+from tacit.silo.fedst.classifiers.standard import (
     LARGEST_MULTIPLIER,
     ROOT_BITS,
-    Logistic,
+    STANDARDISE,
+    Standardisation,
     standard_from,
-    standardise,
-    train_logistic,
 )
+from tacit.silo.fedst.distances import DISTANCE_BITS
 from tacit.silo.fedst.privacy import add_noise, leaf_scale
 from tacit.silo.fedst.search import (
     OwnSeries,
@@ -185,7 +187,11 @@ def train(
     """
     if public.settings.classifier == "forest":
         return _train_forest(session, features, indicators, anchor, public)
-    return _train_logistic(session, features, indicators, anchor, public)
+    standard = None if anchor is None else standard_from(anchor)
+    table = _standardised(session, features, standard)
+    if public.settings.classifier == "ridge":
+        return _train_ridge(session, table, indicators, standard, public)
+    return _train_logistic(session, table, indicators, standard, public)
 
 
 def _train_forest(
@@ -283,14 +289,8 @@ def _private_forest(
     return trees.assemble(splits, leaves, limits, shape).to_arrays()
 
 
-def _train_logistic(
-    session: Session,
-    features: Shared,
-    indicators: Shared,
-    anchor: Integers | None,
-    public: PublicParameters,
-) -> Arrays:
-    standard = None if anchor is None else standard_from(anchor)
+def _standardised(session: Session, features: Shared, standard: Standardisation | None) -> Shared:
+    """Standardised roots (K, M) of the features by P0's centres and deviations, in shares."""
     shape = (features.shape[0], 1)
     centre = session.share(
         "centres",
@@ -306,7 +306,32 @@ def _train_logistic(
         shape=shape,
         limit=LARGEST_MULTIPLIER,
     )
-    table = session.run(standardise, features, centre, multiplier)
+    return session.run_kernel(STANDARDISE, features, centre, multiplier)
+
+
+def _train_ridge(
+    session: Session,
+    table: Shared,
+    indicators: Shared,
+    standard: Standardisation | None,
+    public: PublicParameters,
+) -> Arrays:
+    doublings = public.settings.ridge_doublings(n_series=public.n_series, n_features=table.shape[0])
+    weights = session.run_kernel(RIDGE, table, indicators, static={"doublings": doublings})
+    opened = session.reveal(weights, to=0, what="ridge weights")
+    if standard is None or opened is None:
+        return {}
+    model = ridge_from_opened(opened, standard, n_series=public.n_series, doublings=doublings)
+    return model.to_arrays()
+
+
+def _train_logistic(
+    session: Session,
+    table: Shared,
+    indicators: Shared,
+    standard: Standardisation | None,
+    public: PublicParameters,
+) -> Arrays:
     static = {"n_steps": public.settings.n_steps, "penalty": public.settings.penalty}
     weights, biases = session.run(train_logistic, table, indicators, static=static)
     opened = session.reveal(weights, to=0, what="logistic weights")
