@@ -230,7 +230,7 @@ class FedSTClassifier(_PartyClassifier):
         self.history_ |= {
             "bytes_sent": receipt.bytes_sent,
             "bytes_sent_by_party": [r.bytes_sent for r in outcome.receipts],
-            "messages": receipt.rounds,
+            "rounds": max(r.rounds for r in outcome.receipts),
         }
 
     def _debit(self, settings: Settings) -> DpGuarantee | None:

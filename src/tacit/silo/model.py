@@ -111,6 +111,7 @@ def trained_model(
         series_length=own.shape[2],
         normalise=settings.normalise,
         value_bound=settings.value_bound,
+        distance_bits=int(arrays["distance_bits"][0]) if "distance_bits" in arrays else 20,
     )
     encoded = encode(own[:, 0], encoding)
     return model_from(arrays, own=encoded, encoding=encoding, n_classes=n_classes)

@@ -40,7 +40,7 @@ from tacit.silo.fedst.search import (
     share_data,
 )
 from tacit.silo.fedst.settings import settings_from
-from tacit.silo.fedst.transform import choice_matrix, select_rows
+from tacit.silo.fedst.transform import SELECT_ROWS, choice_matrix
 from tacit.silo.secure.plain_session import run_alone
 from tacit.silo.secure.session import Arrays, LocalInputs, ProgramResult, Session, Shared
 
@@ -85,7 +85,7 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
         choice = None if indices is None else choice_matrix(indices, n=searched.n_examined)
         shape = (k, searched.n_examined)
         chosen = session.share("choice", choice, owner=0, shape=shape, limit=1)
-        features = session.run(select_rows, chosen, searched.distances)
+        features = session.run_kernel(SELECT_ROWS, chosen, searched.distances)
         costs.note("transform")
         anchor = None if own_features is None else own_features[:, : own.n_anchor]
         arrays = train(session, features, data.indicators, anchor, public)
@@ -94,7 +94,8 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
     info["batch_ends"] = list(searched.batch_ends)
     if own.rank == 0:
         assert indices is not None
-        return ProgramResult(arrays=arrays | _places(own, indices), info=info)
+        places = _places(own, indices, distance_bits=public.encoding.distance_bits)
+        return ProgramResult(arrays=arrays | places, info=info)
     return ProgramResult(info=info)
 
 
@@ -104,20 +105,20 @@ class _StageCosts:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._time, self._bytes, self._rounds, self._compiled = time.monotonic(), 0, 0, 0.0
-        names = ("seconds", "bytes", "messages", "compile_seconds")
+        names = ("seconds", "bytes", "rounds", "compile_seconds")
         self.info: dict[str, dict[str, float]] = {name: {} for name in names}
 
     def note(self, stage: str) -> None:
         now, sent, rounds = time.monotonic(), self._session.bytes_sent, self._session.rounds
         self.info["seconds"][stage] = round(now - self._time, 4)
         self.info["bytes"][stage] = sent - self._bytes
-        self.info["messages"][stage] = rounds - self._rounds
+        self.info["rounds"][stage] = rounds - self._rounds
         compiled = self._session.compile_seconds
         self.info["compile_seconds"][stage] = round(compiled - self._compiled, 4)
         self._time, self._bytes, self._rounds, self._compiled = now, sent, rounds, compiled
 
 
-def _places(own: OwnSeries, indices: NDArray[np.intp]) -> Arrays:
+def _places(own: OwnSeries, indices: NDArray[np.intp], *, distance_bits: int) -> Arrays:
     """Where the chosen shapelets lie in P0's series."""
     series = np.concatenate([c.series for c in own.candidates])[indices]
     start = np.concatenate([c.start for c in own.candidates])[indices]
@@ -127,6 +128,7 @@ def _places(own: OwnSeries, indices: NDArray[np.intp]) -> Arrays:
         "series": series.astype(np.int64),
         "start": start.astype(np.int64),
         "length": length.astype(np.int64),
+        "distance_bits": np.array([distance_bits], dtype=np.int64),
     }
 
 

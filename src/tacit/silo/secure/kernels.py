@@ -40,7 +40,8 @@ class Kernel:
     `compiled` is a JAX function of module level for the engine. `replicated` takes one party's
     side of the protocols over replicated shares, its words of each operand and the same public
     arguments. `plaintext` is the JAX function of the plaintext twin. `output_shape` gives the shape
-    of the result from those of the operands, for owners who do not compute.
+    of the result from those of the operands and the public arguments, for owners who do not
+    compute.
     """
 
     name: str
@@ -77,7 +78,7 @@ def _replicated_sorted_low_bits(party: Replicated, keys: Pair, *, n_bits: int) -
     return sorted_low_bits_of_shares(party, keys, n_bits=n_bits)
 
 
-def _same_shape(keys: Shape) -> Shape:
+def _same_shape(keys: Shape, *, n_bits: int) -> Shape:
     return keys
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -235,13 +236,23 @@ class Replicated:
         chosen = self.multiply(less, difference)
         return chosen[0] + b[0], chosen[1] + b[1]
 
-    def smallest(self, x: Pair) -> Pair:
-        """The smallest along the first axis, by a tournament."""
-        while len(x[0]) > 1:
-            half = len(x[0]) // 2
-            low, high = _take(x, 0, 1, half), _take(x, half, 1, 2 * half)
-            x = _joined(self.minimum(low, high), _take(x, 2 * half, 1))
-        return x[0][0], x[1][0]
+    def smallest(self, *blocks: Pair) -> list[Pair]:
+        """The smallest of each block along its first axis, by tournaments that run in step."""
+        left = list(blocks)
+        while max(len(x[0]) for x in left) > 1:
+            halves = [len(x[0]) // 2 for x in left]
+            low = flattened(_take(x, 0, 1, half) for x, half in zip(left, halves, strict=True))
+            high = flattened(
+                _take(x, half, 1, 2 * half) for x, half in zip(left, halves, strict=True)
+            )
+            winners = self.minimum(low, high)
+            start = 0
+            for i, half in enumerate(halves):
+                shape = (half, *left[i][0].shape[1:])
+                stop = start + math.prod(shape)
+                won = (winners[0][start:stop].reshape(shape), winners[1][start:stop].reshape(shape))
+                left[i], start = _joined(won, _take(left[i], 2 * half, 1)), stop
+        return [(x[0][0], x[1][0]) for x in left]
 
     def shifted(self, x: Pair, *, shift: int) -> Pair:
         """floor(x / 2^shift) in the ring of 2^64, exactly, for words below half of their ring.
@@ -271,9 +282,9 @@ class Replicated:
         raised = self.plus(x, 2**62)
         return self.plus(self.shifted(raised, shift=shift), -(2 ** (62 - shift)))
 
-    def plus(self, x: Pair, value: int) -> Pair:
-        """Add a public number; nothing is sent."""
-        added = x[0].dtype.type(value % 2 ** (8 * x[0].itemsize))
+    def plus(self, x: Pair, value: int | NDArray[np.int64]) -> Pair:
+        """Add public numbers; nothing is sent."""
+        added = np.asarray(value, dtype=np.int64).astype(x[0].dtype)
         return (
             x[0] + added if self.rank == 0 else x[0],
             x[1] + added if self._next == 0 else x[1],
@@ -286,6 +297,12 @@ class Replicated:
     def below_zero(self, x: Pair, *, dtype: Any, n_bits: int | None = None) -> Pair:
         """1 where x < 0, else 0, in the ring of `dtype`; `n_bits` as in `negative`."""
         return self.arithmetic(self.negative(x, n_bits=n_bits), x[0].shape, dtype)
+
+
+def flattened(blocks: Iterable[Pair]) -> Pair:
+    """All words of several blocks in one row, so that they share one message."""
+    rows = [(x[0].reshape(-1), x[1].reshape(-1)) for x in blocks]
+    return np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows])
 
 
 def _take(x: Pair, start: int, step: int, stop: int | None = None) -> Pair:

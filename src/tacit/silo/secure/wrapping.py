@@ -12,13 +12,15 @@ _LIMBS = 4
 _LIMB_BITS = 16
 # Up to four products of two limbs, so many of each, sum to at most 2^53: exact in float64.
 _BLOCK = 1 << 19
+_BLOCK_WORDS = 1 << 22  # of one operand, so that its limbs take 128 MB
 
 
 def wrapping_matmul(x: Words, y: Words) -> Words:
     """x (n, m) times y (m, k) modulo 2^64, for words of 64 bits."""
     total = np.zeros((x.shape[0], y.shape[1]), dtype=np.uint64)
-    for start in range(0, x.shape[1], _BLOCK):
-        block = slice(start, start + _BLOCK)
+    width = max(1, min(_BLOCK, _BLOCK_WORDS // max(1, *total.shape)))
+    for start in range(0, x.shape[1], width):
+        block = slice(start, start + width)
         total += _block_product(x[:, block], y[block])
     return total
 

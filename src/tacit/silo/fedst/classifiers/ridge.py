@@ -234,7 +234,7 @@ def _joined(x: Pair, y: Pair) -> Pair:
     return np.concatenate([x[0], y[0]]), np.concatenate([x[1], y[1]])
 
 
-def _weights_and_biases(table: Shape, indicators: Shape) -> Shape:
+def _weights_and_biases(table: Shape, indicators: Shape, *, doublings: int) -> Shape:
     return table[0] + 1, indicators[1]
 
 
