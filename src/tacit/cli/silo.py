@@ -35,7 +35,7 @@ def init_command(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="First port; each party takes two per host.")] = 9100,
     quality: Annotated[str, typer.Option(help="How shapelets are ranked: f or ig.")] = "f",
-    classifier: Annotated[str, typer.Option(help="logistic or forest.")] = "logistic",
+    classifier: Annotated[str, typer.Option(help="ridge, logistic or forest.")] = "ridge",
     candidates: Annotated[int, typer.Option(help="Shapelet candidates to examine.")] = 500,
     shapelets: Annotated[int, typer.Option(help="Shapelets to keep.")] = 200,
     time_contract: Annotated[
