@@ -264,8 +264,8 @@ def test_words_beyond_the_last_whole_multiple_are_drawn_again() -> None:
     assert noise.uniform_below(1, (2,), source=GivenWords()).tolist() == [0, 0]
 
 
-# Published mechanisms, baselines and demonstrations: nothing that is released under a guarantee. The
-# exception, the sum of a large simulated fleet, names idealised arithmetic among its assumptions.
+# Published mechanisms, baselines and demonstrations: nothing released under a guarantee. The one
+# exception, the sum of a large simulated fleet, has idealised arithmetic among its assumptions.
 MAY_DRAW_FLOATS = {
     "arena/rivals.py",
     "audit/bundles.py",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
-from tacit.features.feature_map import FEATURE_VERSION, PUBLIC_SEED
+from tacit.features.feature_map import FEATURE_KINDS, FEATURE_VERSION, PUBLIC_SEED, FeatureKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +109,7 @@ class FleetPlan:
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
     feature_version: int = FEATURE_VERSION
+    feature_kind: FeatureKind = "fine"
 
     def __post_init__(self) -> None:
         check_at_least(len(self.classes), 2, name="the number of classes")
@@ -120,6 +121,10 @@ class FleetPlan:
             raise TacitError(
                 f"this plan is for version {self.feature_version} of the public features and this "
                 f"is version {FEATURE_VERSION}; make a new plan and train again."
+            )
+        if self.feature_kind not in FEATURE_KINDS:
+            raise TacitError(
+                f"unknown public features {self.feature_kind!r}; use {' or '.join(FEATURE_KINDS)}."
             )
         if self.client_rounds > self.n_rounds:
             raise TacitError(
@@ -141,6 +146,7 @@ class FleetPlan:
             length=self.length,
             n_kernels=self.n_kernels,
             seed=self.feature_seed,
+            kind=self.feature_kind,
         ).n_features
 
     @property

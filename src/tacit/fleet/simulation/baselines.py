@@ -12,7 +12,7 @@ from tacit.fleet.learning.clients import ClientGroup, local_moves
 from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.learning.rounds import server_step
 from tacit.fleet.plan import FleetPlan
-from tacit.fleet.reports.calibration import default_training
+from tacit.fleet.reports.calibration import default_training, run_noise
 from tacit.fleet.simulation.fleet import Fleet, plain_sum
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, float_gaussian
@@ -63,9 +63,8 @@ def train_central(
     accounted = {"delta": plan.delta, "rounds": plan.n_rounds, "noise": "continuous"}
     multiplier = calibrate_gaussian(epsilon=plan.epsilon, **accounted)  # type: ignore[arg-type]
     sigma = multiplier / fleet.n_clients
-    noisy = plan.with_training(
-        default_training(sigma * np.sqrt(plan.dimension), n_rounds=plan.n_rounds)
-    )
+    noise = run_noise(sigma * np.sqrt(plan.dimension), plan)
+    noisy = plan.with_training(default_training(noise, plan))
     model, everybody = initial_model(noisy), np.arange(fleet.n_clients)
     for number in range(plan.n_rounds):
         total = fleet.total(everybody, model.weights, noisy.training, plain_sum)
