@@ -8,6 +8,7 @@ apart from those that decide the guarantee.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,7 +21,8 @@ class Training:
     """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
 
     `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
-    lifted: 0 weights all series alike, 1 all classes.
+    lifted: 0 weights all series alike, 1 all classes. A solution shorter than `clip_norm` counts
+    for less; with 0 all clients count alike.
     """
 
     local_ridge: float = 0.1
@@ -28,10 +30,13 @@ class Training:
     server_rate: float = 1.0
     momentum: float = 0.0
     averaged_share: float = 0.5
+    clip_norm: float = 0.3
 
     def __post_init__(self) -> None:
         check_positive(self.local_ridge, name="local_ridge")
         check_positive(self.server_rate, name="server_rate")
+        if not 0.0 <= self.clip_norm < math.inf:
+            raise TacitError(f"clip_norm must be finite and at least 0, got {self.clip_norm!r}.")
         if not 0.0 <= self.balance <= 1.0:
             raise TacitError(f"balance must lie in [0, 1], got {self.balance!r}.")
         if not 0.0 <= self.momentum < 1.0:
@@ -171,7 +176,7 @@ def plan_from_json(text: str) -> FleetPlan:
         plain: dict[str, Any] = json.loads(text)
         plain.setdefault("feature_version", 1)  # earlier plans did not name it
         settings = _SETTINGS[plain.pop("mechanism")](**plain.pop("settings"))
-        training = Training(**plain.pop("training"))
+        training = Training(**{"clip_norm": 0.0, **plain.pop("training")})  # as in earlier plans
         classes = tuple(str(label) for label in plain.pop("classes"))
         return FleetPlan(classes=classes, settings=settings, training=training, **plain)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:

@@ -43,17 +43,20 @@ def test_impossible_plans_are_refused(changes: dict[str, object], word: str) -> 
         small_plan("privunit", **changes)
 
 
-def test_only_short_runs_take_shorter_steps() -> None:
-    """Of equal noise a round: a quiet run's step depends on that alone."""
-    draft = small_plan("privunit")
-    rates = []
-    for n_rounds in (4, 16, 80, 320):
-        plan = replace(draft, n_rounds=n_rounds, client_rounds=n_rounds)
-        noise = run_noise(0.05, plan)
-        assert noise < 0.015
-        rates.append(default_training(noise, plan).server_rate)
-    assert rates[0] == pytest.approx(rates[1] / 4)
-    assert rates[1:] == pytest.approx([rates[1]] * 3)
+@pytest.mark.parametrize(("n_rounds", "most"), [(4, 1.5 / 4), (16, 1.5), (80, 1.5), (320, 1.5)])
+def test_no_run_goes_further_than_its_noise_allows_and_a_short_one_less(
+    n_rounds: int, most: float
+) -> None:
+    plan = replace(small_plan("privunit"), n_rounds=n_rounds, client_rounds=n_rounds)
+    assert run_noise(0.014 * (plan.dimension * n_rounds) ** 0.5, plan) == pytest.approx(0.014)
+    spread = default_training(0.014, plan).server_rate * n_rounds * 0.014
+    assert spread == pytest.approx(most)
+
+
+def test_a_quiet_run_of_many_coordinates_steps_by_the_norm_of_its_noise() -> None:
+    wide = replace(small_plan("privunit"), n_kernels=900, n_rounds=80, client_rounds=80)
+    rates = [default_training(noise, wide).server_rate for noise in (0.006, 0.012)]
+    assert rates[0] / rates[1] == pytest.approx(2**1.5)
 
 
 def test_a_noisy_run_goes_until_its_noise_has_spread_and_keeps_its_last_iterate() -> None:

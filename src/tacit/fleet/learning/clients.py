@@ -188,14 +188,16 @@ def local_solutions(weights: Floats, group: ClientGroup, training: Training) -> 
 
 
 def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
-    """The direction of every client's local solution, (clients, dimension), of norm 1 or 0.
+    """Every client's local solution for its report, (clients, dimension), of norm at most 1.
 
-    Its length is thrown away and only its direction kept, so that the sensitivity is 2 whatever
-    the data are.
+    A solution longer than `clip_norm` keeps only its direction; a shorter one is divided by
+    `clip_norm`, so that a client whose series are fitted says little. The sensitivity is 2 whatever
+    the data are. A `clip_norm` of 0 keeps directions alone.
     """
     moves = local_solutions(weights, group, training).reshape(len(group.clients), -1)
     norms = np.linalg.norm(moves, axis=1, keepdims=True)
-    return np.divide(moves, norms, out=np.zeros_like(moves), where=norms > 1e-12)
+    lengths = np.maximum(norms, training.clip_norm)
+    return np.divide(moves, lengths, out=np.zeros_like(moves), where=norms > 1e-12)
 
 
 def client_direction(

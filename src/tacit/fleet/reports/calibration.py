@@ -78,7 +78,7 @@ def _calibrated(
 
 _LONG_RUN = 16  # rounds from which on the step is the fitted one
 _NOISY = 0.015  # of `run_noise`: about epsilon 6 with 100 clients
-_SPREAD = 1.2  # of the noise in every coordinate of a noisy run's last iterate
+_SPREAD = (1.2, 1.5)  # of the noise in a coordinate of the last iterate: least if noisy, most
 _LAST = 0.01  # share of rounds that are averaged in a noisy run: the last, or very few
 
 
@@ -94,19 +94,19 @@ def run_noise(noise_norm: float, plan: FleetPlan) -> float:
 def default_training(noise: float, plan: FleetPlan) -> Training:
     """Public defaults for a run of this `run_noise`: the noisier, the shorter the server's step.
 
-    The rules were fitted on public data: docs/decisions. A quiet run steps by `noise_norm`^-1.5
-    and averages its last half. A noisy run goes so far that its noise has spread by
-    1.2 in every coordinate, and keeps its last iterate: an average would throw away signal.
-    Unit directions do not shrink near the optimum, so a run of few rounds takes shorter steps, or
+    The rules were fitted on public data: docs/decisions. A run steps by `noise_norm`^-1.5, but
+    never so far that its noise spreads by more than 1.5 in a coordinate. A noisy run goes on at
+    least until it has spread by 1.2, and keeps its last iterate: an average would throw away
+    signal. Updates hardly shrink near the optimum, so a run of few rounds takes shorter steps, or
     it would end in the middle of a swing.
     """
     noise_norm = noise * math.sqrt(plan.dimension * plan.n_rounds)
-    rate = min(60.0, 10.0 * noise_norm**-1.5)
+    least, most = (spread / (noise * plan.n_rounds) for spread in _SPREAD)
+    rate = min(60.0, most, 10.0 * noise_norm**-1.5)
     ramp = min(1.0, plan.n_rounds / _LONG_RUN)
     if noise <= _NOISY:
         return Training(server_rate=ramp * rate)
-    rate = max(rate, _SPREAD / (noise * plan.n_rounds))
-    return Training(server_rate=ramp * rate, averaged_share=_LAST)
+    return Training(server_rate=ramp * max(rate, least), averaged_share=_LAST)
 
 
 def default_rounds(*, mechanism: str, n_clients: int) -> int:
