@@ -31,6 +31,7 @@ SIZES = {
     "fedst-secure": 4 * 4 * 2,
     "fleet-published": 3 * 2 * 5 * 3,
     "fleet-sound": 2 * 2 * (8 + 3),
+    "fleet-rivals": 3 * 3 * 3 * 2 * (6 + 3),
     "fleet-breadth": 3 * 3 * 2 * 2 * 3 * 5,
 }
 SCRIPTS = {

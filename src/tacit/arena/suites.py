@@ -11,6 +11,7 @@ from tacit.arena.fleet.suites import (
     FLEET_SETS,
     fleet_breadth,
     fleet_published,
+    fleet_rivals,
     fleet_sound,
 )
 from tacit.arena.grid import Choice, grid, plain
@@ -294,5 +295,6 @@ SUITES: dict[str, Callable[[Choice], list[Task]]] = {
     "fedst-secure": _fedst_secure,
     "fleet-published": fleet_published,
     "fleet-sound": fleet_sound,
+    "fleet-rivals": fleet_rivals,
     "fleet-breadth": fleet_breadth,
 }

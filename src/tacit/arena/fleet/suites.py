@@ -13,6 +13,7 @@ FLEET_SETS = ("UCIHAR", "WISDM", "HHAR")
 SPLITS = ("iid", "subject", "dirichlet")
 MECHANISMS = ("distributed", "privunit")
 EPSILONS = (8.0, 3.0, 1.0)
+FLEET_RIVALS = ("dp-fedavg", "client-dpsgd", "flower-fixed", "flower-adaptive", "flower-local")
 PUBLISHED_BATCH = {"WISDM": 30, "HHAR": 30}  # Table II, for 100 clients; 28 for UCIHAR
 PUBLISHED_CELLS: tuple[tuple[str, float | None], ...] = (
     ("fedavg", None), ("dptimefl", 8.0), ("dptimefl", 10.0), ("dptimefl", 100.0), ("cdpfl", 8.0),
@@ -79,6 +80,32 @@ def fleet_breadth(choice: Choice) -> list[Task]:
         for seed in choice.seeds or range(5)
         for task in grid(
             "fleet-breadth",
+            replace(choice, seeds=None),
+            data=FLEET_SETS,
+            methods=methods,
+            epsilons=EPSILONS,
+            seeds=(seed,),
+        )
+    ]
+
+
+def fleet_rivals(choice: Choice) -> list[Task]:
+    """Other ways to the same client-level guarantee, on the same features and the same deal.
+
+    Flower's classes take every client's update as a message of its own, so they run with 100
+    clients only.
+    """
+    methods: list[tuple[str, dict[str, Any]]] = []
+    for n_clients, split in product((100, 1000), ("iid", "subject")):
+        rivals = FLEET_RIVALS if n_clients == 100 else FLEET_RIVALS[:2]
+        deal = {"n_clients": n_clients, "split": split}
+        methods.append(("timefl", {"mechanism": "distributed", "baselines": True, **deal}))
+        methods += [(rival, deal) for rival in rivals]
+    return [
+        task
+        for seed in choice.seeds or range(3)
+        for task in grid(
+            "fleet-rivals",
             replace(choice, seeds=None),
             data=FLEET_SETS,
             methods=methods,
