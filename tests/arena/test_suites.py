@@ -32,6 +32,8 @@ SIZES = {
     "fedst-secure": 4 * 4 * 2,
     "fleet-published": 3 * 2 * 5 * 3,
     "fleet-sound": 2 * 2 * (8 + 3),
+    "fleet-rivals": 3 * 3 * 3 * 2 * (6 + 3),
+    "fleet-breadth": 3 * 3 * 2 * 2 * 3 * 5,
 }
 SCRIPTS = {
     "softshape-published": 684,
@@ -44,6 +46,14 @@ SCRIPTS = {
 
 def test_every_suite_has_its_number_of_tasks() -> None:
     assert {name: len(set(suite_tasks(name))) for name in SUITES} == SIZES
+
+
+def test_one_seed_of_every_cell_of_the_breadth_comes_before_the_next() -> None:
+    tasks = suite_tasks("fleet-breadth")
+    assert [task.seed for task in tasks] == sorted(task.seed for task in tasks)
+    one = suite_tasks("fleet-breadth", Choice(data=["HHAR"], seeds=[3], epsilons=[1.0]))
+    assert len(one) == 3 * 2 * 2
+    assert {(task.data, task.seed, task.epsilon) for task in one} == {("HHAR", 3, 1.0)}
 
 
 @pytest.mark.parametrize("suite", SCRIPTS)
