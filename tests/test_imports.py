@@ -98,10 +98,11 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "model": {"bundle", "encoding", "release", "releases"},
         "prevalence": {"model", "release", "releases"},
         "device": {"model", "release"},
+        "exports": {"encoding", "model", "release", "releases"},
         "softshape": {"encoding"},
         "collector": {"prevalence", "release"},
         "estimator": {
-            "bundle", "device", "encoding", "model", "release", "releases", "softshape",
+            "bundle", "device", "encoding", "exports", "model", "release", "releases", "softshape",
         },
     },
     "silo": {
