@@ -97,11 +97,14 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "releases": {"encoding", "release"},
         "model": {"bundle", "encoding", "release", "releases"},
         "prevalence": {"model", "release", "releases"},
-        "device": {"model", "release"},
+        "day_budget": set(),
+        "stream": {"day_budget", "model", "release"},
+        "device": {"day_budget", "model", "release", "stream"},
+        "exports": {"encoding", "model", "release", "releases"},
         "softshape": {"encoding"},
         "collector": {"prevalence", "release"},
         "estimator": {
-            "bundle", "device", "encoding", "model", "release", "releases", "softshape",
+            "bundle", "device", "encoding", "exports", "model", "release", "releases", "softshape",
         },
     },
     "silo": {
