@@ -99,7 +99,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "prevalence": {"model", "release", "releases"},
         "device": {"model", "release"},
         "softshape": {"encoding"},
-        "collector": {"prevalence", "release"},
+        "collector": {"model", "prevalence", "release"},
         "estimator": {
             "bundle", "device", "encoding", "model", "release", "releases", "softshape",
         },
