@@ -34,8 +34,18 @@ class SetClock(Clock):
         self.wall += seconds
 
 
+_OPEN: list[Store] = []
+
+
 def open_store(address: Path | str, *, clock: Clock | None = None) -> Store:
-    return Store.open(str(address), model=counting_model(), clock=clock)
+    """A store that `close_stores` closes after the test."""
+    _OPEN.append(Store.open(str(address), model=counting_model(), clock=clock))
+    return _OPEN[-1]
+
+
+def close_stores() -> None:
+    while _OPEN:
+        _OPEN.pop().close()
 
 
 def enrolled(store: Store, *, group: str = "") -> int:

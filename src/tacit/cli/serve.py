@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,14 +123,16 @@ def _collect(
     from tacit.local.collector.service import Collector
     from tacit.local.collector.storage.store import Store
 
-    store = Store.open(address, model=model)
-    listening = bound_socket(*bound)
-    files = tls()
-    server = collecting_server(Collector(model, store), tls=files, **settings)
-    log_to_standard_error()
-    taken = listening.getsockname()[1]
-    emit(_address(bound[0], taken, files, store, model), as_json=as_json)
-    server.run(sockets=[listening])
+    with ExitStack() as opened:
+        listening = opened.enter_context(bound_socket(*bound))
+        store = opened.enter_context(closing(Store.open(address, model=model)))
+        files = tls()
+        collector = opened.enter_context(closing(Collector(model, store)))
+        server = collecting_server(collector, tls=files, **settings)
+        log_to_standard_error()
+        taken = listening.getsockname()[1]
+        emit(_address(bound[0], taken, files, store, model), as_json=as_json)
+        server.run(sockets=[listening])
 
 
 def _check_access(
@@ -253,4 +256,5 @@ def send_command(
         for part in parts:
             answer = client.send(part)
             totals = {kind: totals[kind] + answer[kind] for kind in totals}
-    emit({**totals, "to": to, "key": key}, as_json=as_json)
+        device = client.name
+    emit({**totals, "device": device, "to": to, "key": key}, as_json=as_json)

@@ -148,6 +148,11 @@ class CollectorClient:
         return str(answer["device"])
 
     @property
+    def name(self) -> str | None:
+        """The name under which this device enrolled, for the operator."""
+        return None if self._identity is None else self._identity.name
+
+    @property
     def enrolled(self) -> bool:
         """Whether this device needs no code any more."""
         return self._identity is not None and self._identity.enrolled

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -232,6 +234,25 @@ class TestOpening:
     def test_places_that_cannot_hold_one(self, address: str) -> None:
         with pytest.raises(StoreError):
             open_store(address)
+
+    def test_a_store_that_may_only_be_read(self) -> None:
+        # Root may write to anything, so a user without rights has to try.
+        nobody = 65534 if os.geteuid() == 0 else os.geteuid()
+        code = "import os, sys; from tacit.local.collector.storage.sqlite import Sqlite\n"
+        code += "os.setuid(int(sys.argv[2]))\nSqlite(sys.argv[1], create=True)"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a.db"
+            open_store(path).close()
+            path.chmod(0o444)
+            path.parent.chmod(0o755)
+            done = subprocess.run(
+                [sys.executable, "-c", code, str(path), str(nobody)],
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+        assert "StoreError: cannot use the store" in done.stderr, done.stderr
+        assert "Permission denied" in done.stderr
 
     def test_a_clock_that_was_set_back(self, tmp_path: Path) -> None:
         clock = SetClock()
