@@ -102,7 +102,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "device": {"day_budget", "model", "release", "stream"},
         "exports": {"encoding", "model", "release", "releases"},
         "softshape": {"encoding"},
-        "collector": {"prevalence", "release"},
+        "collector": {"model", "prevalence", "release"},
         "estimator": {
             "bundle", "device", "encoding", "exports", "model", "release", "releases", "softshape",
         },
