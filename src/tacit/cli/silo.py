@@ -33,7 +33,9 @@ def init_command(
     hosts: Annotated[
         str, typer.Option(help="One host for all, or one per party, separated by commas.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="First port; each party takes two per host.")] = 9100,
+    port: Annotated[
+        int, typer.Option(help="The first party's port; it goes up where hosts repeat.")
+    ] = 9100,
     quality: Annotated[str, typer.Option(help="How shapelets are ranked: f or ig.")] = "f",
     classifier: Annotated[str, typer.Option(help="logistic or forest.")] = "logistic",
     candidates: Annotated[int, typer.Option(help="Shapelet candidates to examine.")] = 500,
@@ -87,21 +89,20 @@ def init_command(
     emit({"fingerprint": terms.fingerprint, "parties": described}, as_json=as_json)
 
 
-def assign_addresses(hosts: str, *, n_parties: int, port: int) -> list[tuple[str, str]]:
-    """The control and engine address of every party; ports go up where hosts repeat."""
+def assign_addresses(hosts: str, *, n_parties: int, port: int) -> list[str]:
+    """The address of every party; ports go up where hosts repeat."""
     listed = [host.strip() for host in hosts.split(",")]
     if len(listed) == 1:
         listed *= n_parties
     if len(listed) != n_parties:
         raise TacitError(f"--hosts names {len(listed)} hosts for {n_parties} parties.")
-    if not 0 < port <= 65535 - 2 * n_parties:
-        raise TacitError(f"--port must leave room for two ports per party, got {port}.")
+    if not 0 < port <= 65535 - n_parties:
+        raise TacitError(f"--port must leave room for one port per party, got {port}.")
     used: dict[str, int] = {}
     addresses = []
     for host in listed:
-        first = port + 2 * used.get(host, 0)
+        addresses.append(f"{host}:{port + used.get(host, 0)}")
         used[host] = used.get(host, 0) + 1
-        addresses.append((f"{host}:{first}", f"{host}:{first + 1}"))
     return addresses
 
 

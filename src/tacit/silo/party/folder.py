@@ -41,11 +41,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Where a party listens: for its peers (`control`) and, if it computes, for the engines."""
+    """Where a party listens, host:port, and the certificate that it must show there."""
 
     name: str
-    control: str
-    engine: str
+    address: str
     certificate: Path
 
 
@@ -61,7 +60,6 @@ class PartyFolder:
     trusted: Path
     out: Path
     data: Path | None = None
-    tls: bool = True
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -82,9 +80,8 @@ def write_folders(
     folder: Path,
     terms: Terms,
     *,
-    addresses: Sequence[tuple[str, str]],
+    addresses: Sequence[str],
     limits: Limits,
-    tls: bool = True,
 ) -> dict[str, Path]:
     """Write one folder per party, with new keys; return each party's `party.toml`.
 
@@ -103,29 +100,21 @@ def write_folders(
         home = folder / name
         for other, content in certificates.items():
             write_atomic(home / "peers" / f"{other}.crt", content)
-        values = _values(name, terms, addresses=addresses, limits=limits, tls=tls)
+        values = _values(name, terms, addresses=addresses, limits=limits)
         write_toml(home / "party.toml", values, comment=_COMMENT)
     return {name: folder / name / "party.toml" for name in terms.parties}
 
 
-def _values(
-    name: str, terms: Terms, *, addresses: Sequence[tuple[str, str]], limits: Limits, tls: bool
-) -> dict[str, Any]:
+def _values(name: str, terms: Terms, *, addresses: Sequence[str], limits: Limits) -> dict[str, Any]:
     return {
         "name": name,
         "key": "party.key",
         "certificate": "party.crt",
         "out": "out",
-        "tls": tls,
         "limits": asdict(limits),
         "peers": [
-            {
-                "name": peer,
-                "control": control,
-                "engine": engine,
-                "certificate": f"peers/{peer}.crt",
-            }
-            for peer, (control, engine) in zip(terms.parties, addresses, strict=True)
+            {"name": peer, "address": address, "certificate": f"peers/{peer}.crt"}
+            for peer, address in zip(terms.parties, addresses, strict=True)
         ],
         "plan": {"fingerprint": terms.fingerprint, **terms.to_dict()},
     }
@@ -154,12 +143,7 @@ def read_folder(path: Path) -> PartyFolder:
 def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
     terms = _terms(dict(plain["plan"]))
     peers = tuple(
-        Peer(
-            name=p["name"],
-            control=p["control"],
-            engine=p["engine"],
-            certificate=home / p["certificate"],
-        )
+        Peer(name=p["name"], address=p["address"], certificate=home / p["certificate"])
         for p in plain["peers"]
     )
     if tuple(p.name for p in peers) != terms.parties:
@@ -167,18 +151,13 @@ def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
     if plain["name"] not in terms.parties:
         raise TacitError(f"this party, {plain['name']!r}, is not among the plan's parties.")
     for peer in peers:
-        split_address(peer.control)
-        split_address(peer.engine)
+        split_address(peer.address)
     own = peers[terms.parties.index(plain["name"])]
     if fingerprint(own.certificate) != fingerprint(home / plain["certificate"]):
         raise TacitError(
             f"{home / plain['certificate']} is not the certificate in {own.certificate}, which "
             "the others know; put the same file in both places and give it to the others."
         )
-    tls = plain.get("tls", True)
-    hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}
-    if not tls and hosts != {"127.0.0.1"}:
-        raise TacitError("tls = false is for measurements on 127.0.0.1 only.")
     return PartyFolder(
         name=plain["name"],
         terms=terms,
@@ -188,7 +167,6 @@ def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
         trusted=_join_certificates(peers, home),
         out=home / plain.get("out", "out"),
         data=home / plain["data"] if "data" in plain else None,
-        tls=bool(tls),
         limits=Limits(**plain.get("limits", {})),
     )
 

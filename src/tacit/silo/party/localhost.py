@@ -58,7 +58,6 @@ def run_federation(
     plan: Plan,
     inputs: Sequence[LocalInputs],
     *,
-    tls: bool = True,
     progress: Progress | None = None,
     limits: Limits | None = None,
     cache: Path | None = None,
@@ -83,7 +82,6 @@ def run_federation(
             plan.terms,
             addresses=addresses,
             limits=limits or Limits(),
-            tls=tls,
         )
         # The caller wrote the plan, so the caller agrees to its program.
         options = ["--cache", str(cache or default_cache()), "--program", plan.program]
@@ -97,19 +95,18 @@ def run_federation(
 
 
 @contextmanager
-def local_addresses(n_parties: int) -> Iterator[list[tuple[str, str]]]:
-    """A control and an engine address on this machine for each party, all of them different.
+def local_addresses(n_parties: int) -> Iterator[list[str]]:
+    """An address on this machine for each party, all of them different.
 
     Nobody else is given one of them before our own processes listen there: on Linux the ports
     stay bound until the end. Listening there is still possible, because SO_REUSEADDR, which
     every server sets, shares a port with a socket that is merely bound.
     """
     with ExitStack() as held:
-        ports = [_hold_port(held) for _ in range(2 * n_parties)]
+        ports = [_hold_port(held) for _ in range(n_parties)]
         if sys.platform != "linux":
             held.close()
-        addresses = [f"127.0.0.1:{port}" for port in ports]
-        yield list(zip(addresses[::2], addresses[1::2], strict=True))
+        yield [f"127.0.0.1:{port}" for port in ports]
 
 
 def _hold_port(held: ExitStack) -> int:

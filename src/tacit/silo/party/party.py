@@ -17,12 +17,15 @@ from tacit.errors import TacitError
 from tacit.silo.party.engine_process import EngineProcess
 from tacit.silo.party.folder import PartyFolder
 from tacit.silo.party.frames import Header
+from tacit.silo.party.gate import Gate, Purpose
 from tacit.silo.party.mesh import Mesh, RunFailure
 from tacit.silo.party.model_file import MODEL, bind_to_series, write_model
 from tacit.silo.party.own_data import OwnData
 from tacit.silo.party.programs import program_path
 from tacit.silo.party.receipts import RECEIPT, Receipt, receipt_from_dict, write_receipt
+from tacit.silo.party.tunnel import EngineFolder, Tunnel
 from tacit.silo.plan import (
+    COMPUTING,
     Facts,
     Plan,
     complete_plan,
@@ -80,7 +83,16 @@ class Party:
         self._facts: dict[int, Facts] = {}
         self._done: set[int] = set()
         self._report: tuple[Header, bytes] | None = None
-        self._mesh = Mesh(folder, on_hello=self._heard_hello, on_frame=self._heard_peer)
+        self._gate = Gate(folder)
+        self._mesh = Mesh(folder, self._gate, on_hello=self._heard_hello, on_frame=self._heard_peer)
+        self._scratch = EngineFolder()
+        self._tunnel = Tunnel(
+            self._gate,
+            self._scratch.path,
+            rank=folder.rank,
+            n_computing=COMPUTING[folder.terms.protocol],
+            on_lost=self._tunnel_lost,
+        )
         self._engine = EngineProcess(
             log=folder.out / "engine.log",
             on_frame=self._heard_engine,
@@ -90,7 +102,9 @@ class Party:
     async def run(self) -> Outcome:
         """Join, agree, compute; the outcome, or one error that names the party at fault."""
         try:
-            await self._mesh.open(self._hello())
+            await self._gate.open(self._accept)
+            await self._tunnel.open(join_seconds=self._folder.limits.join_seconds)
+            self._mesh.open(self._hello())
             if isinstance(self._data, OwnData):
                 self._facts[self._folder.rank] = self._data.facts()
                 await self._engine.start()
@@ -108,7 +122,13 @@ class Party:
             raise
         finally:
             await self._engine.end()
+            await self._gate.shut()
+            await self._tunnel.close()
             await self._mesh.close()
+            self._scratch.remove()
+
+    def _accept(self, rank: int, purpose: Purpose) -> asyncio.BaseProtocol | None:
+        return self._mesh.accept(rank) if purpose == Purpose.MESH else self._tunnel.accept(rank)
 
     def _own_sentence(self, failure: RunFailure) -> str:
         # What is wrong with our own data is said in full only here, never to the others.
@@ -171,11 +191,8 @@ class Party:
             "rank": self._folder.rank,
             "program": self._program,
             "private": dict(self._data.private),
-            "addresses": [peer.engine for peer in self._folder.peers],
-            "tls": self._folder.tls,
-            "key": str(self._folder.key),
-            "certificate": str(self._folder.certificate),
-            "trusted": str(self._folder.trusted),
+            "addresses": self._tunnel.addresses,
+            "log": str(self._scratch.path / "spu.log"),
             "join_seconds": self._folder.limits.join_seconds,
             "engine_seconds": self._folder.limits.engine_seconds,
             "cache": str(self._cache) if self._cache else None,
@@ -236,8 +253,20 @@ class Party:
         loop = asyncio.get_running_loop()
         loop.call_later(BLAME_DELAY_SECONDS, self._mesh.fail, self._folder.name, sentence)
 
+    def _tunnel_lost(self, rank: int, reason: str, is_fault: bool) -> None:
+        """A peer's engine is cut off; a peer that has finished or says why comes first."""
+        delay = 0.0 if is_fault else BLAME_DELAY_SECONDS
+        asyncio.get_running_loop().call_later(delay, self._blame_tunnel, rank, reason)
+
+    def _blame_tunnel(self, rank: int, reason: str) -> None:
+        if rank not in self._done:
+            name = self._folder.terms.parties[rank]
+            self._mesh.fail(name, f"party '{name}' {reason}; start all parties again.")
+
     async def _wait(self) -> None:
         while not self._finished and not self._mesh.failed.done():
+            if self._tunnel.is_complete:
+                await self._gate.shut()  # nobody else is expected
             await asyncio.sleep(0.02)
         if not self._finished:
             raise self._mesh.failed.result()
@@ -247,7 +276,6 @@ class Party:
         assert self._report is not None
         header, payload = self._report
         fields = {"party": self._folder.name, "plan": plan.to_dict(), **header}
-        fields["tls"] = self._folder.tls
         model = None
         if self._folder.rank == 0:
             assert isinstance(self._data, OwnData)
