@@ -128,7 +128,7 @@ def _replace_plan(f: Federation, name: str, terms: Terms) -> None:
     """Give one party the configuration of other terms, with the keys it already has."""
     other = f.folder / "other"
     text = f.configs[name].read_text()
-    addresses = re.findall(r'address = "(.*)"', text)
+    addresses = re.findall(r'address = "([^"]*)"', text)
     made = write_folders(other, terms, addresses=addresses, limits=SHORT)
     shutil.copy(made[name], f.configs[name])
 

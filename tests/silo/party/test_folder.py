@@ -155,7 +155,7 @@ def test_limits_must_be_times(value: float) -> None:
     ("old", "new", "words"),
     [
         ('name = "south"\nkey', 'name = "east"\nkey', "not among"),
-        ("[[peers]]", "[[piers]]", "lacks or misuses"),
+        ("peers = [", "piers = [", "lacks or misuses"),
         ("[limits]", "[limits", "not valid TOML"),
         ('certificate = "peers/north.crt"', 'certificate = "peers/none.crt"', "peer's certificate"),
     ],

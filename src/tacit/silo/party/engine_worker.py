@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.silo.party.frames import FrameSocket, Header
+from tacit.silo.party.links.frames import FrameSocket, Header
 from tacit.silo.party.mailbox import EngineMailbox
 from tacit.silo.party.programs import load_program
 from tacit.silo.plan import Plan, plan_from_dict

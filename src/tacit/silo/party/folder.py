@@ -27,16 +27,20 @@ class Limits:
     """How long a party waits, in seconds, before it gives up and names whom it waited for.
 
     join: for all the others to join. silence: for a sign of life from each (there is a heartbeat
-    every second). engine: for one message of the computation itself.
+    every second). engine: for one message of the computation itself. `memory_gb` is what the engine
+    may take; left out, what the machine has free.
     """
 
     join_seconds: float = 60.0
     silence_seconds: float = 15.0
     engine_seconds: float = 600.0
+    memory_gb: float | None = None
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in ("join_seconds", "silence_seconds", "engine_seconds"):
             check_positive(getattr(self, name), name=f"limits.{name}", advice="give seconds")
+        if self.memory_gb is not None:
+            check_positive(self.memory_gb, name="limits.memory_gb", advice="give gigabytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,7 @@ class PartyFolder:
     out: Path
     data: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    stated_fingerprint: str = ""
 
     @property
     def rank(self) -> int:
@@ -131,23 +136,43 @@ def renew_keys(folder: PartyFolder) -> str:
     return fingerprint(folder.certificate)
 
 
-def read_folder(path: Path) -> PartyFolder:
-    """Read `party.toml`, check it, and join the trusted certificates into one file."""
+def read_folder(path: Path, *, accept_any_plan: bool = False) -> PartyFolder:
+    """Read `party.toml`, check it, and join the trusted certificates into one file.
+
+    With `accept_any_plan` the caller looks at the plan's fingerprint itself.
+    """
     plain = read_toml(path)
     try:
-        return _folder_of(plain, path.resolve().parent)
+        folder = _folder_of(plain, path.resolve().parent)
     except (KeyError, TypeError) as error:
         raise TacitError(f"the configuration {path} lacks or misuses {error}.") from error
+    if not accept_any_plan:
+        check_fingerprint(folder)
+    return folder
+
+
+def rewrite_plan(path: Path, terms: Terms) -> None:
+    """Write other terms and their fingerprint into a `party.toml`, whole or not at all.
+
+    The peers follow the order of the plan's parties, whose first one is the initiator.
+    """
+    plain = read_toml(path)
+    order = {name: rank for rank, name in enumerate(terms.parties)}
+    plain["peers"] = sorted(plain["peers"], key=lambda peer: order[peer["name"]])
+    plain["plan"] = {"fingerprint": terms.fingerprint, **terms.to_dict()}
+    write_toml(path, plain, comment=_COMMENT)
 
 
 def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
-    terms = _terms(dict(plain["plan"]))
+    plan = dict(plain["plan"])
+    stated = str(plan.pop("fingerprint", ""))
+    terms = terms_from_dict(plan)
     peers = tuple(
         Peer(name=p["name"], address=p["address"], certificate=home / p["certificate"])
         for p in plain["peers"]
     )
     if tuple(p.name for p in peers) != terms.parties:
-        raise TacitError("the [[peers]] must be the plan's parties, in the same order.")
+        raise TacitError("the peers must be the plan's parties, in the same order.")
     if plain["name"] not in terms.parties:
         raise TacitError(f"this party, {plain['name']!r}, is not among the plan's parties.")
     for peer in peers:
@@ -168,19 +193,18 @@ def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
         out=home / plain.get("out", "out"),
         data=home / plain["data"] if "data" in plain else None,
         limits=Limits(**plain.get("limits", {})),
+        stated_fingerprint=stated,
     )
 
 
-def _terms(plan: dict[str, Any]) -> Terms:
-    expected = plan.pop("fingerprint", None)
-    terms = terms_from_dict(plan)
-    if expected != terms.fingerprint:
+def check_fingerprint(folder: PartyFolder) -> None:
+    """Refuse a plan that was changed by hand: nobody else may have agreed to it."""
+    if folder.stated_fingerprint != folder.terms.fingerprint:
         raise TacitError(
-            f"the plan has the fingerprint {terms.fingerprint[:16]}..., its file says "
-            f"{str(expected)[:16]}...; agree on the change with all parties, then write the new "
-            "fingerprint everywhere."
+            f"the plan has the fingerprint {folder.terms.fingerprint}, its file says "
+            f"{folder.stated_fingerprint[:16]}...; agree on the change with all parties, then have "
+            "each run 'tacit silo plan party.toml --accept'."
         )
-    return terms
 
 
 def _join_certificates(peers: Sequence[Peer], home: Path) -> Path:

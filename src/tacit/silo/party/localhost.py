@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.party.folder import Limits, write_folders
-from tacit.silo.party.frames import encode
+from tacit.silo.party.links.frames import encode
 from tacit.silo.party.model_file import read_model
 from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT
 from tacit.silo.party.receipts import Receipt, read_receipt

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from tacit.silo.party.pushes import ForgedPush, PushCheck
+from tacit.silo.party.links.pushes import ForgedPush, PushCheck
 
 SERVICE = b"org.interconnection.link.ReceiverService"
 

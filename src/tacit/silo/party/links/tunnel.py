@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 from tacit.errors import TacitError
-from tacit.silo.party.gate import ForeignCertificate, Gate, Purpose
-from tacit.silo.party.pushes import ForgedPush, PushCheck
+from tacit.silo.party.links.gate import ForeignCertificate, Gate, Purpose
+from tacit.silo.party.links.pushes import ForgedPush, PushCheck
 
 # A Unix socket's path has at most 108 characters, 104 on some systems.
 _LONGEST_PATH = 100
@@ -67,6 +67,7 @@ class Tunnel:
         self._gate = gate
         self._folder = folder
         self._rank = rank
+        self.n_sent = 0  # bytes of the engine that went to other parties
         self._others = [r for r in range(n_computing) if r != rank] if rank < n_computing else []
         self._on_lost = on_lost
         self._inbound: dict[int, _End] = {}
@@ -144,9 +145,13 @@ class Tunnel:
 
     def _pair(self, outside: _End, inside: _End) -> None:
         outside.other, inside.other = inside, outside
+        inside.count = self._count
         outside.on_end = partial(self._ended, outside)
         inside.resume()
         outside.resume()
+
+    def _count(self, n_bytes: int) -> None:
+        self.n_sent += n_bytes
 
     def _ended(self, outside: _End, rank: int, reason: str, is_fault: bool) -> None:
         # A connection that never carried anything was left over by a run that never began.
@@ -184,6 +189,7 @@ class _End(asyncio.Protocol):
         self.on_end: OnLost | None = None
         self.is_closed = False
         self.n_received = 0
+        self.count: Callable[[int], None] = lambda _n_bytes: None
         self._begin = begin
         self._check = check
         self._transport: asyncio.Transport | None = None
@@ -205,6 +211,7 @@ class _End(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass one piece on, if it may pass."""
         self.n_received += len(data)
+        self.count(len(data))
         try:
             if self._check is not None:
                 self._check.feed(data)

@@ -19,8 +19,8 @@ from typing import Any
 
 from tacit.errors import TacitError
 from tacit.silo.party.folder import PartyFolder
-from tacit.silo.party.frames import FrameError, Header, encode, read_frame
-from tacit.silo.party.gate import ForeignCertificate, Gate, stream_protocol
+from tacit.silo.party.links.frames import FrameError, Header, encode, read_frame
+from tacit.silo.party.links.gate import ForeignCertificate, Gate, stream_protocol
 
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.2
@@ -125,7 +125,7 @@ class Mesh:
                 await self._greet(peer)
                 return
             except (ForeignCertificate, ssl.SSLCertVerificationError):
-                self.fail(peer.name, _foreign_certificate(peer.name))
+                self.fail(peer.name, foreign_certificate(peer.name))
                 return
             except asyncio.IncompleteReadError:
                 # The peer closed the connection without a reply: asyncio does not show TLS alerts.
@@ -145,6 +145,9 @@ class Mesh:
         reader, writer = await self._gate.open_stream(peer.rank)
         writer.write(encode(self._hello))
         header, _ = await read_frame(reader)
+        if header.get("dry"):
+            writer.close()
+            raise FrameError(f"party '{peer.name}' only checks whether it could start.")
         peer.sender = writer
         self._note_hello(peer, header)
         peer.accepted.set()
@@ -165,6 +168,8 @@ class Mesh:
             if header["t"] != "hello":
                 return
             writer.write(encode(self._hello))
+            if header.get("dry"):
+                return  # only a check
             self._note_hello(peer, header)
             await self._receive(peer, reader)
         except (OSError, ssl.SSLError, asyncio.IncompleteReadError, FrameError):
@@ -317,7 +322,8 @@ async def _flush(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.01)
 
 
-def _foreign_certificate(name: str) -> str:
+def foreign_certificate(name: str) -> str:
+    """The sentence about a party at whose address somebody else answers."""
     return (
         f"the certificate presented at the address of party '{name}' is not the one in this "
         "folder; exchange certificates again."
