@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +31,8 @@ from silo_parties import (
     own_series,
     processes_with,
 )
-from tacit.silo.party.folder import write_folders
+from silo_relay import relay
+from tacit.silo.party.folder import read_folder, split_address, write_folders
 from tacit.silo.plan import Terms
 from tacit.system.certificates import self_signed
 
@@ -177,6 +180,74 @@ def test_a_value_that_would_overflow_is_named_only_at_home(tmp_path: Path) -> No
             said = f.assert_refused(name, "party 'c'", within=SLACK)
             assert "8.09" not in said
         f.assert_refused("c", "8.09", "rescale", within=SLACK)
+
+
+def test_an_engines_line_that_is_cut_names_a_party_everywhere(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        address = read_folder(f.configs["b"]).peers[1].address
+        with relay(split_address(address)) as line:
+            text = f.configs["a"].read_text()
+            f.configs["a"].write_text(text.replace(address, line.address))
+            f.start_all()
+            f.until_working("a")
+            line.cut_engines()
+            # Each end sees the other's connection close; both keep their heartbeats.
+            f.assert_refused("a", "party 'b'", "connection of its engine", within=SLACK)
+            f.assert_refused("b", "party 'a'", "connection of its engine", within=SLACK)
+            f.assert_refused("c", "party '", "connection of its engine", within=SLACK)
+
+
+def test_a_full_drive_at_the_initiator_ends_the_run_everywhere(tmp_path: Path) -> None:
+    with federation(tmp_path, program="distances_program", k=3, length=5) as f:
+        f.start("a")
+        f.start("b")
+        _wait_until(lambda: engines_of(f.configs["a"].parent))
+        full = (100, 100)  # bytes of any file that the party, not its engine, writes from now on
+        resource.prlimit(f.running["a"].pid, resource.RLIMIT_FSIZE, full)
+        f.start("c")
+        for name in "abc":
+            said = f.assert_refused(name, "party 'a' cannot write its result", within=SLACK)
+            assert "File too large" in said
+            assert [p.name for p in f.configs[name].parent.glob("out/*")] == ["engine.log"]
+            assert list(f.configs[name].parent.glob("out/.*")) == []
+        f.start_all()
+        assert [f.end(name, within=SLACK)[0] for name in "abc"] == [0, 0, 0]
+
+
+def test_a_plan_changed_by_one_party_alone_is_explained_to_the_others(tmp_path: Path) -> None:
+    with federation(tmp_path, k=3) as f:
+        text = f.configs["b"].read_text()
+        f.configs["b"].write_text(text.replace("k = 3", "k = 4"))
+        f.start_all()
+        for name in "ac":
+            f.assert_refused(name, "party 'b' cannot take part", "fingerprint", within=SLACK)
+        f.assert_refused("b", "the plan has the fingerprint", "--accept", within=SLACK)
+
+
+def test_other_lengths_and_channels_are_named_everywhere(tmp_path: Path) -> None:
+    X, _ = own_series(1)
+    for folder, wrong, words in (
+        ("length", X[:, :, :-1], "length 11 with 1 channel"),
+        ("channels", np.repeat(X, 2, axis=1), "length 12 with 2 channel"),
+    ):
+        with federation(tmp_path / folder) as f:
+            (tmp_path / folder).mkdir(exist_ok=True)
+            f.start("a")
+            f.start("b", data=f.data_file("b", X=wrong))
+            f.start("c")
+            for name in "abc":
+                f.assert_refused(name, "party 'b' has series", words, within=SLACK)
+
+
+def test_a_port_in_use_is_explained_to_the_others(tmp_path: Path) -> None:
+    with federation(tmp_path) as f:
+        place = split_address(read_folder(f.configs["b"]).peers[1].address)
+        with socket.create_server(place):
+            f.start_all()
+            f.assert_refused("b", "cannot listen", within=SLACK)
+            for name in "ac":
+                words = ("party 'b' cannot take part", "cannot listen at its address")
+                f.assert_refused(name, *words, within=SLACK)
 
 
 def test_parties_end_with_the_process_that_started_them(tmp_path: Path) -> None:

@@ -85,13 +85,24 @@ def run_federation(
         )
         # The caller wrote the plan, so the caller agrees to its program.
         options = ["--cache", str(cache or default_cache()), "--program", plan.program]
-        _PartyProcesses(configs, options, progress=progress or silent).finish(inputs)
+        run_parties(configs, options, inputs, progress=progress or silent)
         outs = [config.parent / "out" for config in configs.values()]
         return FederationResult(
             arrays=read_model(outs[0]),
             receipts=tuple(read_receipt(out) for out in outs),
             seconds=time.monotonic() - start,
         )
+
+
+def run_parties(
+    configs: Mapping[str, Path],
+    options: Sequence[str],
+    inputs: Sequence[LocalInputs],
+    *,
+    progress: Progress = silent,
+) -> None:
+    """One process per configuration, with the inputs of the same rank, until all have ended."""
+    _PartyProcesses(configs, options, progress=progress).finish(inputs)
 
 
 @contextmanager
