@@ -110,11 +110,11 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     "silo": {
         "plan": set(),
         "secure": {"plan"},
-        "fedst": {"secure"},
+        "fedst": {"plan", "secure"},
         "model": {"fedst"},
         "explain": {"fedst", "model"},
         "party": {"secure", "plan"},  # FedST by its registered name only, see PROGRAMS
-        "stored_model": {"fedst", "model", "party"},
+        "stored_model": {"explain", "fedst", "model", "party"},
         "estimator": {"fedst", "model", "explain", "party", "secure", "plan"},
     },
     "fleet": {
@@ -142,12 +142,12 @@ MOST_MODULES = 17
 
 
 def part_of(module: str) -> str:
-    """`silo` for `tacit.silo.party.mesh`."""
+    """`silo` for `tacit.silo.party.links.mesh`."""
     return module.split(".")[1] if "." in module else ""
 
 
 def room_of(module: str) -> str:
-    """`party` for `tacit.silo.party.mesh`; nothing for a family's own door."""
+    """`party` for `tacit.silo.party.links.mesh`; nothing for a family's own door."""
     parts = module.split(".")
     return parts[2] if len(parts) > 2 else ""
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from command import tacit
+from tacit.arena.grid import Choice
 from tacit.arena.record import run_task
 from tacit.arena.results.earlier import earlier_records
 from tacit.arena.store import read_records
-from tacit.arena.suites import SUITES, Choice, suite_tasks
+from tacit.arena.suites import SUITES, suite_tasks
 from tacit.arena.task import Task, task_from_dict
 from tacit.errors import TacitError
 from tacit.local.release import SYMBOL_KINDS
