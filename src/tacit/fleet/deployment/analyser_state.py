@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.errors import BundleError
 from tacit.fleet.deployment.config import AnalyserConfig, RunDescription, read_config, read_run
-from tacit.fleet.deployment.shuffler import Batch
+from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.fleet.learning.learner import model_from_bytes
 from tacit.fleet.model import FleetModel
 from tacit.fleet.reports.mechanisms import report_of

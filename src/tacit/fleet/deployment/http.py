@@ -15,6 +15,7 @@ import signal
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
 from typing import Any
 
 import uvicorn
@@ -27,6 +28,7 @@ from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+from tacit.fleet.deployment.wire.share_sums import ShareSums
 from tacit.system.certificates import TLS_FLOOR, trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
@@ -58,8 +60,9 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
             "round": shuffler.round_number,
             "received": shuffler.received,
             "n_min": shuffler.n_min,
-            "dropped": shuffler.dropped,
             "forwarded": shuffler.forwarded,
+            "instance": shuffler.instance,
+            "trouble": _shuffler_trouble(shuffler, delivery),
         }
 
     @app.post("/v1/reports/{run}/{round_number}")
@@ -67,7 +70,7 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
         body = await read_exactly(request, shuffler.body_bytes)
         shuffler.accept(
             node=request.headers.get("x-tacit-node", ""),
-            token=request.headers.get("x-tacit-token", ""),
+            signature=_from_hex(request.headers.get("x-tacit-signature", "")),
             run=run,
             round_number=round_number,
             body=body,
@@ -75,6 +78,19 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
         return {"accepted": True, "round": round_number}
 
     return app
+
+
+def _shuffler_trouble(shuffler: Shuffler, delivery: BatchDelivery) -> str | None:
+    if delivery.trouble is None and shuffler.overdue():
+        return "the round's time is over and too few reports have come; they wait for more"
+    return delivery.trouble
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
 
 
 def _stop_with_delivery(task: asyncio.Task[None]) -> None:
@@ -123,6 +139,18 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
             return JSONResponse(body, status_code=_INGEST_STATUS_OF.get(refused.code, 409))
         return JSONResponse(_ingest_status(analyser), status_code=202)
 
+    @app.post("/v1/sums/{run}/{round_number}")
+    async def helper_sum(
+        run: str, round_number: int, batch_id: str, digest: str, request: Request
+    ) -> JSONResponse:
+        content = await read_at_most(request, analyser.rule.message_bytes)
+        try:
+            analyser.take_sum(batch_id=batch_id, digest=digest, content=content)
+        except Refused as refused:
+            return JSONResponse({"refused": str(refused), **_ingest_status(analyser)}, 409)
+        analyser.work_in_background()
+        return JSONResponse(_ingest_status(analyser), status_code=202)
+
     return app
 
 
@@ -155,9 +183,11 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 def _ingest_status(analyser: Analyser) -> dict[str, Any]:
     # The batch first: once it is no longer on its way, round and end are those after it.
     processing, last = analyser.processing, analyser.last_batch
+    asked = analyser.agreement
     return {
         "processing": processing,
         "batch": last,
+        "agreed": None if asked is None else asdict(asked),
         "round": analyser.state.next_round,
         "finished": analyser.finished,
     }
@@ -226,11 +256,14 @@ def serve(servers: Sequence[uvicorn.Server]) -> None:
         ) from error
 
 
-def shuffler_servers(config: ShufflerConfig, shuffler: Shuffler) -> list[uvicorn.Server]:
+def shuffler_servers(
+    config: ShufflerConfig, shuffler: Shuffler, sums: ShareSums | None
+) -> list[uvicorn.Server]:
     """The shuffler's one server, with its client certificate for the analyser."""
     tls = trust_only(config.analyser_certificate)
     tls.load_cert_chain(config.client_certificate, config.client_key)
-    app = shuffler_app(shuffler, BatchDelivery(url=config.analyser_url, tls=tls))
+    delivery = BatchDelivery(url=config.analyser_url, tls=tls, sums=sums)
+    app = shuffler_app(shuffler, delivery)
     return [_server(app, config, port=config.port)]
 
 
