@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from tacit.fleet.deployment.analyser_rule import Rule
 from tacit.fleet.deployment.analyser_state import (
     AnalyserRound,
     AnalyserState,
+    failure,
     read_inbox,
     write_inbox,
 )
@@ -54,6 +55,7 @@ _LOG = logging.getLogger("tacit.fleet")
 _UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."
 _RETRY_SECONDS = 2.0
 _CLOSE_SECONDS = 5.0
+_ENDS_A_ROUND = frozenset({"wrong-batch", "wrong-size", "too-few"})
 _BATCH_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -167,8 +169,22 @@ class Analyser:
                     f"a batch holds {self.n_min} reports or more, got "
                     f"{len(batch.messages) // size}; it was not opened.",
                 )
-            write_inbox(self._inbox, batch)
+            try:
+                write_inbox(self._inbox, batch)
+            except OSError as error:
+                self._trouble = f"the batch cannot be written to disk: {error.strerror}"
+                raise Refused("disk", f"{self._trouble}; send it again later.") from error
+            self._trouble = None
             self._pending = batch.batch_id
+
+    def give_up(self, refused: Refused, round_number: int) -> None:
+        """End the round whose batch was refused for good, unopened: there will be no other of it."""
+        with self._taking:
+            waits = refused.code not in _ENDS_A_ROUND or self.processing or self.finished
+            if waits or round_number != self._state.next_round:
+                return
+            self._save(self._state.unreleased("", n=0, epsilon=self._books.spent().epsilon))
+            self._publish()
 
     @property
     def agreement(self) -> Agreement | None:
@@ -293,18 +309,11 @@ class Analyser:
 
     def _failed(self, batch: Batch, error: Exception) -> AnalyserState:
         """The checkpoint of a run that ends here; a batch that may have been opened counts."""
-        now = replace(self._state, stopped=_failure(batch, error))
+        now = replace(self._state, stopped=failure(batch, error))
         if not self._books.holds(batch):
             return now
-        record = AnalyserRound(
-            round_number=batch.round_number,
-            batch_id=batch.batch_id,
-            n=self.n_min,
-            left_out=0,
-            released=False,
-            epsilon=self._books.spent().epsilon,
-        )
-        return replace(now, next_round=now.next_round + 1, history=(*now.history, record))
+        spent = self._books.spent().epsilon
+        return now.unreleased(batch.batch_id, n=self.n_min, epsilon=spent)
 
     def _outcome(self, batch: Batch) -> AnalyserState:
         """What the batch makes of the checkpoint."""
@@ -382,20 +391,10 @@ class Analyser:
         except TacitError:  # the run was stopped for it; its status must still be told
             _LOG.exception("the guarantee cannot be worked out")
         self._published: dict[str, Any] = {
+            **now.public(),
             "run": self.run,
-            "round": now.next_round,
             "rounds": self.rounds,
             "finished": self.finished,
-            "stopped": now.stopped,
-            "history": [asdict(record) for record in now.history],
             "spent": self._books.spent().to_dict(),
             "guarantee": None if guarantee is None else guarantee.to_dict(),
         }
-
-
-def _failure(batch: Batch, error: Exception) -> str:
-    # Public, so it names the kind of error only: the text may quote what was opened.
-    return (
-        f"round {batch.round_number} could not be processed ({type(error).__name__}); nothing of "
-        "it was released, see the analyser's log and begin a new run."
-    )

@@ -27,14 +27,18 @@ from tacit.errors import TacitError
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
+from tacit.fleet.deployment.serving.connections import LimitedProtocol, tune_process
+from tacit.fleet.deployment.serving.health import add_health
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
 from tacit.fleet.deployment.wire.share_sums import ShareSums
 from tacit.system.certificates import TLS_FLOOR, trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _BODY_SECONDS = 60.0  # between two parts of a body
+_REPORT_SECONDS = 120.0  # for a whole report, however many parts it comes in
 _STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408}
-_INGEST_STATUS_OF = {"busy": 503, "slow": 408}  # all others are refusals for good
+# All others are refusals for good, and end the round.
+_INGEST_STATUS_OF = {"busy": 503, "disk": 503, "slow": 408}
 
 
 def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
@@ -52,6 +56,17 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
                 await task
 
     app = _bare_app(lifespan)
+
+    add_health(
+        app,
+        part="shuffler",
+        trouble=lambda: _shuffler_trouble(shuffler, delivery),
+        counts=lambda: {
+            "round": float(shuffler.round_number or 0),
+            "forwarded_rounds": float(shuffler.forwarded),
+            "enough_reports": float(shuffler.received >= shuffler.n_min),
+        },
+    )
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
@@ -134,6 +149,7 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
                     await run_in_threadpool(analyser.take, taken)
                 analyser.work_in_background()
         except Refused as refused:
+            await run_in_threadpool(analyser.give_up, refused, round_number)
             _LOG.warning("batch refused: %s", refused)
             body = {"refused": str(refused), **_ingest_status(analyser)}
             return JSONResponse(body, status_code=_INGEST_STATUS_OF.get(refused.code, 409))
@@ -163,6 +179,17 @@ def _check_free(receiving: asyncio.Lock) -> None:
 def analyser_public_app(analyser: Analyser) -> FastAPI:
     """What the analyser publishes: the status with its guarantee, and the model."""
     app = _bare_app(None)
+    add_health(
+        app,
+        part="analyser",
+        trouble=lambda: analyser.trouble() or analyser.state.stopped,
+        counts=lambda: {
+            "round": float(analyser.state.next_round),
+            "rounds": float(analyser.rounds),
+            "released_rounds": float(sum(r.released for r in analyser.state.history)),
+            "finished": float(analyser.finished),
+        },
+    )
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
@@ -207,7 +234,13 @@ def _bare_app(lifespan: Any) -> FastAPI:
 
 async def read_exactly(request: Request, size: int) -> bytes:
     """The body if it has exactly `size` bytes; refused before more than that is read."""
-    body = await read_at_most(request, size)
+    try:
+        async with asyncio.timeout(_REPORT_SECONDS):
+            body = await read_at_most(request, size)
+    except TimeoutError:
+        raise Refused(
+            "slow", f"the report took more than {_REPORT_SECONDS:g} s; send it again."
+        ) from None
     if len(body) != size:
         raise Refused(
             "wrong-size", f"a sealed report has {size} bytes here, got {len(body)}; use the plan."
@@ -248,6 +281,7 @@ def serve(servers: Sequence[uvicorn.Server]) -> None:
             server.should_exit = True
         await asyncio.gather(*tasks)
 
+    tune_process()
     try:
         asyncio.run(all_of_them())
     except SystemExit as error:
@@ -291,6 +325,7 @@ def _server(
         ssl_certfile=str(config.certificate),
         ssl_keyfile=str(config.private_key),
         ws="none",
+        http=LimitedProtocol,
         access_log=False,
         log_level="warning",
         log_config=None,
