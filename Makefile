@@ -8,6 +8,9 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-comp
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export NUMBA_NUM_THREADS ?= 1
+# Tests start some hundreds of processes: without compiled modules on disk each of them compiles
+# PyTorch, Flower or JAX anew, which takes most of its time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test test-quick test-newer check bench clean
 
@@ -24,18 +27,20 @@ demo: $(STAMP)
 	$(BIN)/tacit demo --out tacit-demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The daily loop: everything but what takes a second or more.
 test-quick: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not seconds"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not seconds"
 
-# Without the secure engine, for Python 3.12 and 3.13: make test-newer PYTHON=python3.13
+# Without the secure engine, whose wheels end at Python 3.11, and without PyTorch, which comes with
+# gigabytes of GPU packages there: make test-newer PYTHON=python3.13
 test-newer:
 	$(PYTHON) -m venv .venv-newer
 	.venv-newer/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-	  -e '.[networks,fleet,studio,charts,import,postgres,dev]'
-	.venv-newer/bin/python -m pytest -n 2 --dist loadgroup -m "not slow and not silo" --ignore tests/silo
+	  -e '.[fleet,studio,charts,import,postgres,dev]'
+	TACIT_LEFT_OUT="networks silo arena" .venv-newer/bin/python -m pytest -n 2 --dist loadfile \
+	  --no-loadscope-reorder -m "not slow and not silo" --ignore tests/silo
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from left_out import skip_if_left_out
 from tacit.cli.app import run
 
 
@@ -30,6 +31,7 @@ def tacit(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     capsys.readouterr()
     code = run([str(argument) for argument in arguments])
     captured = capsys.readouterr()
+    skip_if_left_out(captured.err)
     return Outcome(code, captured.out, captured.err)
 
 

@@ -131,7 +131,8 @@ ABOVE = {
     "audit": {"local", "fleet"},
     "arena": {"local", "silo", "fleet"},
     "report": {"arena", "local", "silo", "fleet"},
-    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet"},
+    "studio": {"report", "local"},
+    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet", "studio"},
     "__main__": {"cli"},
 }
 MOST_MODULES = 17

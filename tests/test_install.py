@@ -19,7 +19,7 @@ from tacit.cli.app import run
 EXTRAS = ("torch", "spu", "jax", "flwr", "fastapi", "uvicorn", "httpx", "altair", "pyarrow", "ray")
 DATA = "ItalyPowerDemand"  # comes with aeon
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

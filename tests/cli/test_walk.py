@@ -66,7 +66,6 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     assert list(tmp_path.iterdir()) == [], "a refused call left a file behind"
 
 
-@pytest.mark.seconds
 @leaves
 def test_help_has_an_example_and_json(path: tuple[str, ...], capsys: Any) -> None:
     shown = tacit(capsys, *path, "--help")

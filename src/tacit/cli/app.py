@@ -26,6 +26,7 @@ from tacit.cli import (
     ledger,
     local,
     silo,
+    studio,
     timefl,
 )
 from tacit.cli.common import new_app
@@ -39,6 +40,7 @@ app = new_app(
 train = new_app("Train a classifier: softshape, fedst, timefl, or hybrid of the first and last.")
 
 app.command("demo")(demo.demo)
+app.command("studio")(studio.studio)
 app.add_typer(data.app, name="data")
 app.add_typer(account.app, name="account")
 app.add_typer(ledger.app, name="ledger")

@@ -16,7 +16,8 @@ from tacit.errors import TacitError
 EXTRAS = {
     "networks": ("torch",),
     "silo": ("spu", "jax", "jaxlib", "tomli_w"),
-    "studio": ("fastapi", "uvicorn", "starlette", "jinja2"),
+    "studio": ("fastapi", "uvicorn", "starlette", "jinja2", "prometheus_client"),
+    "postgres": ("psycopg",),
     "fleet": ("flwr", "httpx"),
     "charts": ("altair", "vl_convert"),
     "import": ("edfio", "wfdb", "h5py", "pyarrow"),

@@ -19,59 +19,30 @@ from tacit.local.encoding.body import Body
 from tacit.local.release import Kind
 from tacit.local.releases.channel import (
     ChannelKind,
-    check_channel,
     choose_channel,
     label_gain,
     posterior_table,
 )
+from tacit.local.releases.channel_head import ChannelHead
 from tacit.local.releases.confusion import with_class_shares
-from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
-from tacit.noise import NoiseSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelHead:
-    """A classifier on the device, a public channel, and what the server decodes with.
-
-    Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced, exactly:
-    everything before the channel is a function of the series, and the channel is checked in
-    whole numbers when the head is made.
-    Assumes: a secret, uniform noise source.
-    Composes: releases about one series add up.
-    Not covered: the training series; whether and when a device releases.
-    """
+class LabelHead(ChannelHead):
+    """The symbol is the device's own label, randomised; the guarantee is `ChannelHead`'s."""
 
     kind: ClassVar[Kind] = "label"
-    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE,)
 
-    body: Body
-    channel: Floats  # (classes, classes)
-    gain: Floats  # (classes, classes): joint shares of (device label, true class)
-    epsilon: float
-
-    def __post_init__(self) -> None:
+    def _check_shapes(self) -> None:
         if self.channel.shape != self.gain.shape or self.channel.ndim != 2:
             raise TacitError(
                 f"the channel has shape {self.channel.shape}, the confusion {self.gain.shape}; "
                 "both must be square and of one size, train again."
             )
-        check_channel(self.channel, epsilon=self.epsilon)
 
     def summarise(self, X: Floats) -> Codes:
         """The device's own label of each series: private, not yet randomised."""
         return np.asarray(self.body.posterior(X).argmax(axis=1))
-
-    def randomize(self, summary: Codes, *, source: NoiseSource) -> Codes:
-        """What leaves: one symbol per series."""
-        return randomize_through_channel(summary, channel=self.channel, source=source)
-
-    def check_values(self, values: NDArray[Any]) -> None:
-        """Refuse symbols that this head cannot have released."""
-        if values.size and not 0 <= values.min() <= values.max() < len(self.channel):
-            raise TacitError(
-                f"released symbols span {values.min()}..{values.max()}, outside "
-                f"0..{len(self.channel) - 1}; they belong to another model."
-            )
 
     def decide(self, values: Codes) -> Codes:
         """The server's label: the channel was built so that the symbol itself is the best guess."""

@@ -21,11 +21,10 @@ from tacit.local.encoding.body import Body, body_from_arrays
 from tacit.local.encoding.random_kernels import Encoder, fit_encoder
 from tacit.local.encoding.ridge import fit_ridge, left_out_influence
 from tacit.local.release import Kind
-from tacit.local.releases.channel import ChannelKind, check_channel, label_gain, posterior_table
+from tacit.local.releases.channel import ChannelKind, label_gain, posterior_table
+from tacit.local.releases.channel_head import ChannelHead
 from tacit.local.releases.confusion import class_shares, design_gain, with_class_shares
 from tacit.local.releases.place_channel import SLACK, check_pairs, design_place_channel
-from tacit.mechanisms import SECRET_NOISE, randomize_through_channel
-from tacit.noise import NoiseSource
 from tacit.system.progress import Progress, silent
 
 _MOST_PLACES = 4
@@ -44,36 +43,25 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlaceHead:
-    """A classifier and a locator on the device, a public channel, and what the server decodes with.
+class PlaceHead(ChannelHead):
+    """The symbol is a pair of label and place, randomised; the guarantee is `ChannelHead`'s.
 
-    Guarantee: `randomize` is `epsilon`-LDP (pure) when the whole series is replaced, exactly:
-    everything before the channel is a function of the series, and the channel is checked in
-    whole numbers when the head is made.
-    Assumes: a secret, uniform noise source.
-    Composes: releases about one series add up.
-    Not covered: the training series; whether and when a device releases.
+    A locator on the device says where; the channel has a row for each pair, class by class.
     """
 
     kind: ClassVar[Kind] = "place"
-    assumptions: ClassVar[tuple[str, ...]] = (SECRET_NOISE,)
 
-    body: Body
     locator: Body
     fill: Floats32  # (channels, T): what an occluded quarter is replaced by
-    channel: Floats  # (classes * places, classes * places), pairs numbered class by class
-    gain: Floats  # (classes, classes): joint shares of (device label, true class)
     place_shares: Floats  # (classes, places): shares of the places given the device label
-    epsilon: float
 
-    def __post_init__(self) -> None:
+    def _check_shapes(self) -> None:
         size, n_classes = self.place_shares.size, len(self.place_shares)
         if self.channel.shape != (size, size) or self.gain.shape != (n_classes, n_classes):
             raise TacitError(
                 f"the channel has shape {self.channel.shape} and the confusion {self.gain.shape}, "
                 f"for places of shape {self.place_shares.shape}; they do not fit, train again."
             )
-        check_channel(self.channel, epsilon=self.epsilon)
 
     @property
     def n_places(self) -> int:
@@ -86,18 +74,6 @@ class PlaceHead:
         starts = range(0, len(X), _BATCH)
         where = [self._where(X[a : a + _BATCH], called[a : a + _BATCH]) for a in starts]
         return np.asarray(called * self.n_places + np.concatenate(where))
-
-    def randomize(self, summary: Codes, *, source: NoiseSource) -> Codes:
-        """What leaves: one symbol per series."""
-        return randomize_through_channel(summary, channel=self.channel, source=source)
-
-    def check_values(self, values: NDArray[Any]) -> None:
-        """Refuse symbols that this head cannot have released."""
-        if values.size and not 0 <= values.min() <= values.max() < len(self.channel):
-            raise TacitError(
-                f"released symbols span {values.min()}..{values.max()}, outside "
-                f"0..{len(self.channel) - 1}; they belong to another model."
-            )
 
     def decide(self, values: Codes) -> Codes:
         """The server's label: the class of the released pair."""
@@ -141,12 +117,12 @@ class PlaceHead:
         }
         return cls(
             body,
-            body_from_arrays(located, values["locator"]),
-            arrays["fill"],
             arrays["channel"],
             arrays["gain"],
-            arrays["place_shares"],
             epsilon,
+            body_from_arrays(located, values["locator"]),
+            arrays["fill"],
+            arrays["place_shares"],
         )
 
     def _where(self, X: Floats, called: Codes) -> Codes:
@@ -211,7 +187,7 @@ def fit_place(
         design, gain = (with_class_shares(joint, shares) for joint in (design, gain))
     progress(1, 2, "linear program")
     chosen = design_place_channel(design, place_shares, epsilon=epsilon, slack=slack, kind=channel)
-    return PlaceHead(body, locator, fill, chosen, gain, place_shares, epsilon)
+    return PlaceHead(body, chosen, gain, epsilon, locator, fill, place_shares)
 
 
 def shares_of_places(called: Codes, where: Codes, n_classes: int, n_places: int) -> Floats:
