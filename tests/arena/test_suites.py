@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from command import tacit
+from tacit.arena.grid import Choice
 from tacit.arena.record import run_task
 from tacit.arena.results.earlier import earlier_records
 from tacit.arena.store import read_records
-from tacit.arena.suites import SUITES, Choice, suite_tasks
+from tacit.arena.suites import SUITES, suite_tasks
 from tacit.arena.task import Task, task_from_dict
 from tacit.errors import TacitError
 from tacit.local.release import SYMBOL_KINDS
@@ -32,6 +33,8 @@ SIZES = {
     "fedst-secure": 4 * 4 * 2,
     "fleet-published": 3 * 2 * 5 * 3,
     "fleet-sound": 2 * 2 * (8 + 3),
+    "fleet-rivals": 3 * 3 * 3 * 2 * (6 + 3),
+    "fleet-breadth": 3 * 3 * 2 * 2 * 3 * 5,
 }
 SCRIPTS = {
     "softshape-published": 684,
@@ -44,6 +47,14 @@ SCRIPTS = {
 
 def test_every_suite_has_its_number_of_tasks() -> None:
     assert {name: len(set(suite_tasks(name))) for name in SUITES} == SIZES
+
+
+def test_one_seed_of_every_cell_of_the_breadth_comes_before_the_next() -> None:
+    tasks = suite_tasks("fleet-breadth")
+    assert [task.seed for task in tasks] == sorted(task.seed for task in tasks)
+    one = suite_tasks("fleet-breadth", Choice(data=["HHAR"], seeds=[3], epsilons=[1.0]))
+    assert len(one) == 3 * 2 * 2
+    assert {(task.data, task.seed, task.epsilon) for task in one} == {("HHAR", 3, 1.0)}
 
 
 @pytest.mark.parametrize("suite", SCRIPTS)

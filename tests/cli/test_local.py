@@ -174,7 +174,7 @@ def test_unknown_choices_are_refused(capsys: Capture, option: str) -> None:
 def test_serve_hands_the_model_to_the_service(
     capsys: Capture, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tacit.local.collector.app as service
+    import tacit.local.collector.server as service
 
     seen: dict[int, Any] = {}
     monkeypatch.setattr(service, "serve", lambda *given: seen.update(enumerate(given)))

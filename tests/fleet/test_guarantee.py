@@ -21,7 +21,8 @@ from tacit.fleet.learning.learner import Learner
 from tacit.fleet.model import load_fleet_model
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.calibration import make_plan
-from tacit.fleet.simulation.simulator import make_fleet, simulate
+from tacit.fleet.simulation.fleet import make_fleet
+from tacit.fleet.simulation.simulator import simulate
 from tacit.guarantee import DpGuarantee
 
 RUN = "run1"

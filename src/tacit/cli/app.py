@@ -18,6 +18,7 @@ from tacit.cli import (
     arena,
     attack,
     audit,
+    collector,
     data,
     demo,
     fedst,
@@ -25,6 +26,7 @@ from tacit.cli import (
     hybrid,
     ledger,
     local,
+    serve,
     silo,
     studio,
     timefl,
@@ -48,7 +50,9 @@ app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
 app.command("release")(local.release_command)
 app.command("classify")(local.classify_command)
-app.command("serve")(local.serve_command)
+app.command("serve")(serve.serve_command)
+app.command("send")(serve.send_command)
+app.add_typer(collector.app, name="collector")
 app.command("audit")(audit.audit_command)
 app.add_typer(attack.app, name="attack")
 train.command("softshape")(local.train_softshape)

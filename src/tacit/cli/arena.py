@@ -38,9 +38,10 @@ def run_command(
 
     Example: `tacit arena run quick --out quick`
     """
+    from tacit.arena.grid import Choice
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
-    from tacit.arena.suites import Choice, suite_tasks
+    from tacit.arena.suites import suite_tasks
     from tacit.data import load_dataset
     from tacit.errors import check_at_least
 

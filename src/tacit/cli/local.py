@@ -1,4 +1,4 @@
-"""Commands of the local family: train, release on a device, classify and serve releases."""
+"""Commands of the local family: train, release on a device, classify releases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from tacit.cli.common import (
 )
 from tacit.cli.ledger import AnchorOption
 from tacit.errors import TacitError, check_epsilon
-from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger
@@ -312,26 +311,6 @@ def _show_classified(result: dict[str, Any], shares: Prevalence | None) -> None:
             title=f"prevalence from {shares.n} releases, intervals of {shares.level:.0%}",
         )
         typer.echo(shares.assumption)
-
-
-def serve_command(
-    bundle: BundleArgument,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port.")] = 8765,
-    as_json: JsonFlag = False,
-) -> None:
-    """Serve a bundle: POST /classify and /prevalence, GET /guarantee and /health.
-
-    Example: `tacit serve gunpoint --port 8765`
-    """
-    from tacit.local.collector.app import bound_socket, serve
-
-    needs("studio", "fastapi", "uvicorn", what="'tacit serve'")
-    model = load_bundle(bundle)
-    listening = bound_socket(host, port)
-    taken = listening.getsockname()[1]
-    emit({"host": host, "port": taken, "guarantee": model.guarantee}, as_json=as_json)
-    serve(model, listening)
 
 
 def load_bundle(path: Path) -> LocalModel:

@@ -15,7 +15,8 @@ from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.reports.calibration import default_rounds, make_plan
-from tacit.fleet.simulation.simulator import SimulatedRun, make_fleet, simulate
+from tacit.fleet.simulation.fleet import make_fleet
+from tacit.fleet.simulation.simulator import SimulatedRun, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent

@@ -67,7 +67,7 @@ class FedSTClassifier(_PartyClassifier):
     ----------
     n_parties : owners; 2 use CHEETAH, 3 or more ABY3 with three of them computing.
     quality : "f", "ig" or "ig-basic".
-    classifier : "logistic" or "forest".
+    classifier : "ridge", "logistic" or "forest".
     n_candidates, n_shapelets : candidates examined and shapelets kept.
     time_contract : seconds after which the search stops at the nearest batch boundary, or None.
     scope : "federated", "local-search", "local-transform", or in plaintext "local", "global".
@@ -90,7 +90,7 @@ class FedSTClassifier(_PartyClassifier):
         self,
         n_parties: int = 3,
         quality: str = "f",
-        classifier: str = "logistic",
+        classifier: str = "ridge",
         n_candidates: int = 500,
         n_shapelets: int = 200,
         time_contract: float | None = None,
@@ -230,7 +230,7 @@ class FedSTClassifier(_PartyClassifier):
         self.history_ |= {
             "bytes_sent": receipt.bytes_sent,
             "bytes_sent_by_party": [r.bytes_sent for r in outcome.receipts],
-            "messages": receipt.rounds,
+            "rounds": max(r.rounds for r in outcome.receipts),
         }
 
     def _debit(self, settings: Settings) -> None:

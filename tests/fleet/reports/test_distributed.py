@@ -92,7 +92,8 @@ def test_the_simulators_sum_has_the_law_of_the_clients_sum() -> None:
 
     shortcut, clients = [], []
     for _ in range(60):
-        shortcut.append(signed(report().summed(zero, source=SYSTEM_NOISE)))
+        nothing = report().block_total(zero, source=SYSTEM_NOISE)
+        shortcut.append(signed(report().noised_total(nothing, N, source=SYSTEM_NOISE)))
         apart = report().randomize(zero, source=SYSTEM_NOISE)
         clients.append(signed(apart.sum(axis=0) % modulus))
     a, b = np.concatenate(shortcut), np.concatenate(clients)
@@ -154,8 +155,8 @@ def test_every_plan_keeps_its_total_and_its_sums_can_be_drawn(
     spent = DistributedReport(wide).guarantee([n_min] * rounds)
     assert spent is not None
     assert spent.epsilon <= epsilon
-    zeros = np.zeros((60, wide.dimension))
-    total = DistributedReport(wide).summed(zeros, source=SYSTEM_NOISE)
+    nothing = np.zeros(wide.dimension, dtype=np.int64)
+    total = DistributedReport(wide).noised_total(nothing, 60, source=SYSTEM_NOISE)
     DistributedReport(wide).mean_direction(total, 60)
 
 

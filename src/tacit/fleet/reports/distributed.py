@@ -30,7 +30,7 @@ from tacit.fleet.plan import DistributedSettings, FleetPlan
 from tacit.fleet.reports import shares
 from tacit.fleet.reports.protocol import NodeBudget, Report, RoundSum
 from tacit.guarantee import DpGuarantee, round_up
-from tacit.noise import NoiseSource, bernoulli, discrete_gaussian
+from tacit.noise import NoiseSource, discrete_gaussian, rounded_at_random
 
 SMALLEST_N = 19  # the split-and-mix theorem needs this many honest clients
 _LARGEST_SIGMA = 6000.0  # of the sum: exact sampling works in 64 bits up to here
@@ -115,9 +115,26 @@ class DistributedReport(Report):
         self.check_enough(mixed.n)
         return RoundSum(self.mean_direction(mixed.total, mixed.n), mixed.n, 0)
 
-    def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
+    def block_total(self, directions: Floats, *, source: NoiseSource) -> Integers:
+        """The sum of quantised rows; the noise is drawn once, for all clients together."""
+        total: Integers = self.quantise(directions, source=source).sum(axis=0)
+        return total
+
+    def released_mean(self, total: Floats | Integers, n: int, *, source: NoiseSource) -> Floats:
         """The mean from one draw of the clients' noise together."""
-        return self.mean_direction(self.summed(directions, source=source), len(directions))
+        return self.mean_direction(self.noised_total(total.astype(np.int64), n, source=source), n)
+
+    def noised_total(self, total: Integers, n: int, *, source: NoiseSource) -> Integers:
+        """The simulator's shortcut: a sum of `n` quantised rows plus one discrete Gaussian draw.
+
+        The draw has the variance of the clients' shares together; by Proposition 6 of
+        docs/reference/accounting.md their laws differ by at most a factor of 1 + 1e-16 per
+        coordinate.
+        """
+        sigma = self.settings.local_sigma * math.sqrt(n)
+        noise = discrete_gaussian(total.shape, sigma=sigma, source=source)
+        masked: Integers = (total + noise) % self._modulus
+        return masked
 
     def noise_norm(self) -> float:
         """Root mean square norm of the noise on the mean of `n_min` unit updates."""
@@ -162,35 +179,24 @@ class DistributedReport(Report):
         zero instead, which cannot lengthen it.
         """
         units = self.settings.clip_units
-        norms = np.linalg.norm(directions, axis=1, keepdims=True)
+        norms = np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None]
         scaled = directions * (self.direction_scale / np.maximum(norms, 1.0))
-        floor = np.floor(scaled)
-        up = bernoulli(scaled - floor, scaled.shape, source=source)
-        rounded: Integers = (floor + up).astype(np.int64)
+        rounded = rounded_at_random(scaled, source=source)
+        # Whole numbers below 2**53: sums of their squares are exact in float64.
         too_long = np.einsum("ij,ij->i", rounded, rounded) > units**2
-        rounded[too_long] = np.trunc(scaled[too_long]).astype(np.int64)
-        if np.any(np.einsum("ij,ij->i", rounded, rounded) > units**2):
-            raise TacitError("an update exceeds its norm bound after rounding; it is not released.")
-        return rounded
+        if np.any(too_long):
+            rounded[too_long] = np.trunc(scaled[too_long])
+            if np.any(np.einsum("ij,ij->i", rounded, rounded) > units**2):
+                raise TacitError(
+                    "an update exceeds its norm bound after rounding; it is not released."
+                )
+        return rounded.astype(np.int64)
 
     @property
     def direction_scale(self) -> float:
         """Integer units of a direction of norm 1; what `quantise` multiplies with."""
         units = self.settings.clip_units
         return math.sqrt(units**2 - _rounding_room(units, self.plan.dimension)) * (1.0 - 1e-9)
-
-    def summed(self, directions: Floats, *, source: NoiseSource) -> Integers:
-        """The simulator's shortcut: the sum of quantised rows plus one discrete Gaussian draw.
-
-        The draw has the variance of the clients' shares together; by Proposition 6 of
-        docs/reference/accounting.md their laws differ by at most a factor of 1 + 1e-16 per
-        coordinate.
-        """
-        total = self.quantise(directions, source=source).sum(axis=0)
-        sigma = self.settings.local_sigma * math.sqrt(len(directions))
-        noise = discrete_gaussian(total.shape, sigma=sigma, source=source)
-        masked: Integers = (total + noise) % self._modulus
-        return masked
 
     def mean_direction(self, total: Integers, n: int) -> Floats:
         """The mean update from a sum modulo 2**modulus_bits; refuses an impossible sum."""

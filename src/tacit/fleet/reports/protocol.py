@@ -95,8 +95,22 @@ class Report(ABC):
         """Check and average a shuffled batch; the n that counts is the number of valid reports."""
 
     @abstractmethod
+    def block_total(self, directions: Floats, *, source: NoiseSource) -> Floats | Integers:
+        """What these clients add to a simulated sum; totals of blocks of clients add up."""
+
+    @abstractmethod
+    def released_mean(self, total: Floats | Integers, n: int, *, source: NoiseSource) -> Floats:
+        """The mean that `collect` would return for `n` clients with this total."""
+
+    @property
+    def simulation_assumptions(self) -> tuple[str, ...]:
+        """What a simulated run assumes beyond a deployed one."""
+        return ()
+
     def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
         """The mean that `collect` would return for these clients, drawn without messages."""
+        total = self.block_total(directions, source=source)
+        return self.released_mean(total, len(directions), source=source)
 
     @abstractmethod
     def noise_norm(self) -> float:

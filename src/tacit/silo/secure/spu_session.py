@@ -85,6 +85,7 @@ class SpuSession:
         self._agreed_code: set[str] = set()
         self._progress = progress
         self._calls = 0
+        self._other_rounds = 0  # of the engine and of mail
         self.compile_seconds = 0.0
         if (rank in self._computing) != (link is not None):
             raise TacitError(f"rank {rank} must hold an engine link if it computes, and only then.")
@@ -96,8 +97,10 @@ class SpuSession:
 
     @property
     def rounds(self) -> int:
-        """Messages sent so far."""
-        return sum(t.messages_sent for t in self.traffic)
+        """See `Session.rounds`."""
+        if self._party is None:
+            return self._other_rounds
+        return self._other_rounds + self._party.rounds
 
     def share(
         self,
@@ -124,6 +127,7 @@ class SpuSession:
         return handle
 
     def _meter(self, step: str) -> StepMeter:
+        self._other_rounds += 1
         return StepMeter(self._mailbox, self.traffic, step)
 
     def _shares(self, array: NDArray[Any]) -> Any:
@@ -169,14 +173,16 @@ class SpuSession:
             code=compiled.code,
         )
         self._runtime.run(executable)
-        self.traffic.append(self._log.traffic_of(name))
+        spent = self._log.traffic_of(name)
+        self.traffic.append(spent)
+        self._other_rounds += max(spent.messages_sent, spent.messages_received)
 
     def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
         """See `Session.run_kernel`: over replicated shares under ABY3, else compiled."""
         if not self._replicates:
             found: Shared = self.run(kernel.compiled, *shared, static=static)
             return found
-        shape = kernel.output_shape(*(operand.shape for operand in shared))
+        shape = kernel.output_shape(*(operand.shape for operand in shared), **dict(static or {}))
         handle = Shared(f"{kernel.name}#{self._next()}", shape, "int64")
         if self._runtime is not None:
             self._agree_on_code(kernel.fingerprint, kernel.name)

@@ -15,80 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.fedst.classifiers.standard import STANDARD_BITS, Standardisation
 from tacit.silo.secure.session import Arrays
 
 if TYPE_CHECKING:
     from jax import Array
 
 
-STANDARD_BITS = 10
-# A root keeps two bits of fraction: distances of 20 bits become integers of 12.
-_ROOT_FRACTION_BITS = 2
-ROOT_BITS = DISTANCE_BITS // 2 + _ROOT_FRACTION_BITS
-_MULTIPLIER_BITS = 20
-# Standardised features beyond 8 deviations of P0's own are clipped: they would drown the rest.
-_CLIP = 8 * 2**STANDARD_BITS
-_SMALLEST_DEVIATION = 2
-LARGEST_MULTIPLIER = 2 ** (STANDARD_BITS + _MULTIPLIER_BITS) // _SMALLEST_DEVIATION
 _MOMENTUM = 0.9
 # Weights are trained in this unit: their steps would vanish in the engine's 18 fraction bits.
 _WEIGHT_UNIT = 2.0**-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standardisation:
-    """P0's centre and integer multiplier (K, 1) of each feature, from its own rows."""
-
-    centre: Integers
-    multiplier: Integers
-
-    def apply(self, features: Integers) -> NDArray[np.float64]:
-        """Standardised roots (n, K) in plaintext, equal to `standardise` over shares."""
-        ints = standardise_ints(plain_roots(features), self.centre, self.multiplier, np)
-        return np.asarray(ints).T / 2.0**STANDARD_BITS
-
-
-def plain_roots(features: Integers) -> Integers:
-    """`roots` in plaintext; floor(sqrt(x)) is exact in float64 for integers of 24 bits."""
-    found: Integers = np.floor(np.sqrt(features * 4.0**_ROOT_FRACTION_BITS)).astype(np.int64)
-    return found
-
-
-def roots(features: Array) -> Array:
-    """floor(2**2 sqrt(x)) of integers below 2**20, bit by bit, exactly; opens nothing."""
-    import jax.numpy as jnp
-
-    square = features * 4**_ROOT_FRACTION_BITS
-    root = jnp.zeros_like(features)
-    for bit in reversed(range(ROOT_BITS)):
-        longer = root + 2**bit
-        root = root + (longer * longer <= square).astype(root.dtype) * 2**bit
-    return root
-
-
-def standard_from(own_features: Integers) -> Standardisation:
-    """Centre and multiplier from P0's own features (K, M0)."""
-    own = plain_roots(own_features)
-    centre = np.rint(own.mean(axis=1, keepdims=True)).astype(np.int64)
-    deviation = np.maximum(own.std(axis=1, keepdims=True), _SMALLEST_DEVIATION)
-    multiplier = np.rint(2.0 ** (STANDARD_BITS + _MULTIPLIER_BITS) / deviation).astype(np.int64)
-    return Standardisation(centre=centre, multiplier=multiplier)
-
-
-def standardise_ints(features: Array, centre: Array, multiplier: Array, xp: object) -> Array:
-    """Integers at 2**STANDARD_BITS, clipped; `xp` is numpy or jax.numpy."""
-    scaled = (features - centre) * multiplier
-    scaled = xp.right_shift(scaled, _MULTIPLIER_BITS)  # type: ignore[attr-defined]
-    return xp.minimum(xp.maximum(scaled, -_CLIP), _CLIP)  # type: ignore[attr-defined]
-
-
-def standardise(features: Array, centre: Array, multiplier: Array) -> Array:
-    """Standardised roots (M, K) as fixed-point numbers; exact but for the last division."""
-    import jax.numpy as jnp
-
-    ints = standardise_ints(roots(features), centre, multiplier, jnp)
-    return ints.T.astype(jnp.float64) * 2.0**-STANDARD_BITS
 
 
 def train_logistic(
@@ -96,12 +32,14 @@ def train_logistic(
 ) -> tuple[Array, Array]:
     """Weights (K, C) and biases (1, C) after `n_steps` of Nesterov's method; opens nothing.
 
+    `table` (K, M) are standardised features, integers at 2**STANDARD_BITS.
     The step 2/K is safe: the largest curvature of the loss on K standardised features is K/2.
     """
     import jax
     import jax.numpy as jnp
     from jax import lax
 
+    table = table.T.astype(jnp.float64) * 2.0**-STANDARD_BITS
     n_rows, n_features = table.shape
     target = indicators.astype(jnp.float64)
     step = 2.0 / (n_features + 1)

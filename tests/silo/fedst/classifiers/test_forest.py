@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.fedst import forest as trees
+from tacit.silo.fedst.classifiers import forest as trees
 from tacit.silo.secure.jax_x64 import enable_x64
 
 

@@ -1,16 +1,15 @@
 """The parties' own channel: mutual TLS between every two, heartbeats, and which party is at fault.
 
-Every party listens at its control address and connects to every other one; it sends on the
-connections that it opened and receives on those that it accepted. Both ends of each connection are
-checked against the pinned certificate, so everybody notices a foreign certificate and can name its
-party. Over this channel travel the plan, the shares of inputs and openings, and signs of life; the
-engines' own traffic uses SPU's links (also TLS).
+Every party listens at its address and connects to every other one; it sends on the connections
+that it opened and receives on those that it accepted. The gate checks both ends of each connection
+against the pinned certificate, so everybody notices a foreign certificate and can name its party.
+Over this channel travel the plan, the shares of inputs and openings, and signs of life; the traffic
+of the engines goes through the tunnel.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import ssl
 import time
 from collections.abc import Callable, Coroutine
@@ -19,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.silo.party.folder import PartyFolder, split_address
-from tacit.silo.party.frames import FrameError, Header, encode, read_frame
-from tacit.system.certificates import check_private, fingerprint, mutual_tls
+from tacit.silo.party.folder import PartyFolder
+from tacit.silo.party.links.frames import FrameError, Header, encode, read_frame
+from tacit.silo.party.links.gate import ForeignCertificate, Gate, stream_protocol
 
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.2
@@ -47,7 +46,6 @@ class _PeerState:
 
     rank: int
     name: str
-    fingerprint: str
     sender: asyncio.StreamWriter | None = None
     heard: float = field(default_factory=time.monotonic)
     greeted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,38 +56,27 @@ class _PeerState:
 class Mesh:
     """All connections of one party to the others, until the first failure or the end."""
 
-    def __init__(self, folder: PartyFolder, *, on_hello: OnHello, on_frame: OnFrame) -> None:
+    def __init__(
+        self, folder: PartyFolder, gate: Gate, *, on_hello: OnHello, on_frame: OnFrame
+    ) -> None:
         self._folder = folder
+        self._gate = gate
         self._on_hello = on_hello
         self._on_frame = on_frame
         self._hello: Header = {}
-        self._peers = [
-            _PeerState(rank, peer.name, fingerprint(peer.certificate))
-            for rank, peer in enumerate(folder.peers)
-        ]
+        self._peers = [_PeerState(rank, peer.name) for rank, peer in enumerate(folder.peers)]
         self.others = [p for p in self._peers if p.rank != folder.rank]
         self.failed: asyncio.Future[RunFailure] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[None]] = []
-        self._server: asyncio.Server | None = None
         self._deadline = 0.0
         self._joined = False
         self._closing = False
 
     # -- joining ---------------------------------------------------------------------------
 
-    async def open(self, hello: Header) -> None:
-        """Listen, and start connecting to everybody; `hello` is what each of them is told."""
+    def open(self, hello: Header) -> None:
+        """Start connecting to everybody; `hello` is what each of them is told."""
         self._hello = hello
-        host, port = split_address(self._folder.peers[self._folder.rank].control)
-        try:
-            self._server = await asyncio.start_server(
-                self._serve, host, port, ssl=self._tls(server=True), limit=1 << 20
-            )
-        except OSError as error:
-            raise TacitError(
-                f"party '{self._folder.name}' cannot listen at {host}:{port}: {error.strerror}; "
-                "is an earlier run still going?"
-            ) from error
         self._deadline = time.monotonic() + self._folder.limits.join_seconds
         for peer in self.others:
             self._start(self._connect(peer))
@@ -130,27 +117,15 @@ class Mesh:
         sentence = f"party {names} did not join within {limit:g} s; start it again."
         return RunFailure(late[0], sentence)
 
-    def _tls(self, *, server: bool) -> ssl.SSLContext | None:
-        if not self._folder.tls:
-            return None
-        check_private(self._folder.key)
-        return mutual_tls(
-            server=server,
-            key=self._folder.key,
-            certificate=self._folder.certificate,
-            trusted=self._folder.trusted,
-        )
-
     async def _connect(self, peer: _PeerState) -> None:
         """Open our connection to one peer, trying again until the deadline."""
-        context = self._tls(server=False)
         turned_away = 0
         while time.monotonic() < self._deadline and not self._closing:
             try:
-                await self._greet(peer, context)
+                await self._greet(peer)
                 return
-            except ssl.SSLCertVerificationError:
-                self.fail(peer.name, _foreign_certificate(peer.name))
+            except (ForeignCertificate, ssl.SSLCertVerificationError):
+                self.fail(peer.name, foreign_certificate(peer.name))
                 return
             except asyncio.IncompleteReadError:
                 # The peer closed the connection without a reply: asyncio does not show TLS alerts.
@@ -166,45 +141,43 @@ class Mesh:
                 pass  # not listening yet, or just leaving an earlier run
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _greet(self, peer: _PeerState, context: ssl.SSLContext | None) -> None:
-        host, port = split_address(self._folder.peers[peer.rank].control)
-        reader, writer = await asyncio.open_connection(host, port, ssl=context, limit=1 << 20)
-        if self._folder.tls and _fingerprint(writer) != peer.fingerprint:
-            writer.close()
-            self.fail(peer.name, _foreign_certificate(peer.name))
-            return
+    async def _greet(self, peer: _PeerState) -> None:
+        reader, writer = await self._gate.open_stream(peer.rank)
         writer.write(encode(self._hello))
         header, _ = await read_frame(reader)
+        if header.get("dry"):
+            writer.close()
+            raise FrameError(f"party '{peer.name}' only checks whether it could start.")
         peer.sender = writer
         self._note_hello(peer, header)
         peer.accepted.set()
         # Nothing more comes on this connection; its end is the first sign that the peer is gone.
         self._start(self._listen_for_end(peer, reader))
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One accepted connection: identify the peer, exchange hellos, then read its frames."""
+    def accept(self, rank: int) -> asyncio.BaseProtocol:
+        """A protocol for a connection that the party `rank` opened."""
+        peer = self._peers[rank]
+        return stream_protocol(lambda reader, writer: self._serve(peer, reader, writer))
+
+    async def _serve(
+        self, peer: _PeerState, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """One accepted connection: exchange hellos, then read the peer's frames."""
         try:
             header, _ = await read_frame(reader)
-            peer = self._identify(writer, header)
-            if peer is None:
+            if header["t"] != "hello":
                 return
             writer.write(encode(self._hello))
+            if header.get("dry"):
+                return  # only a check
             self._note_hello(peer, header)
             await self._receive(peer, reader)
         except (OSError, ssl.SSLError, asyncio.IncompleteReadError, FrameError):
-            pass  # not a party, or it left before saying which one it is
+            pass  # it left before saying anything
         except asyncio.CancelledError:
             pass  # the server closes; the streams module would log this as an error
         finally:
             writer.close()
-
-    def _identify(self, writer: asyncio.StreamWriter, hello: Header) -> _PeerState | None:
-        if hello.get("t") != "hello":
-            return None
-        if not self._folder.tls:
-            return next((p for p in self.others if p.name == hello.get("name")), None)
-        seen = _fingerprint(writer)
-        return next((p for p in self.others if p.fingerprint == seen), None)
 
     def _note_hello(self, peer: _PeerState, hello: Header) -> None:
         peer.heard = time.monotonic()
@@ -331,12 +304,10 @@ class Mesh:
             await asyncio.wait_for(flushed, within)
 
     async def close(self) -> None:
-        """Close all connections; afterwards the ports are free again."""
+        """Close all connections."""
         self._closing = True
         for task in self._tasks:
             task.cancel()
-        if self._server is not None:
-            self._server.close()
         for peer in self.others:
             if peer.sender is not None:
                 peer.sender.close()
@@ -351,12 +322,8 @@ async def _flush(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.01)
 
 
-def _fingerprint(writer: asyncio.StreamWriter) -> str:
-    tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
-    return hashlib.sha256(tls.getpeercert(binary_form=True) or b"").hexdigest()
-
-
-def _foreign_certificate(name: str) -> str:
+def foreign_certificate(name: str) -> str:
+    """The sentence about a party at whose address somebody else answers."""
     return (
         f"the certificate presented at the address of party '{name}' is not the one in this "
         "folder; exchange certificates again."

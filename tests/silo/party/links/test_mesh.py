@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.silo.party.mesh import printable
+from tacit.silo.party.links.mesh import printable
 
 
 def test_the_words_of_a_peer_are_made_harmless() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.silo.party.frames import FrameError, FrameSocket, encode, read_frame
+from tacit.silo.party.links.frames import FrameError, FrameSocket, encode, read_frame
 
 
 @settings(deadline=None)  # the machine may be busy
