@@ -70,12 +70,12 @@ def test_the_sum_is_allowed_when_the_owner_raises_the_budget(tmp_path: Path) -> 
 
 
 def test_receipt_and_guarantee_state_the_privacy_of_what_is_opened() -> None:
-    stated = guarantee_of(plan(epsilon=2.0), (), tls=True)
+    stated = guarantee_of(plan(epsilon=2.0), ())
     assert stated.also == opened_privacy({"epsilon": 2.0})
     assert stated.also is not None
     assert any(words.startswith("computational") for words in stated.also.assumptions)
     assert from_dict(stated.to_dict()) == stated
-    assert guarantee_of(plan(), (), tls=True).also is None
+    assert guarantee_of(plan(), ()).also is None
 
 
 def test_a_search_that_others_decide_rests_on_exact_gains() -> None:
