@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from command import assert_refused, tacit
+from tacit.arena.grid import Choice
 from tacit.arena.store import Store, read_records
-from tacit.arena.suites import Choice, suite_tasks
+from tacit.arena.suites import suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.arena_page import write_arena_page

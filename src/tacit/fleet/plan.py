@@ -65,29 +65,19 @@ class PrivUnitSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributedSettings(Settings):
-    """Quantisation, noise share and secret sharing of one client's report.
+    """Quantisation and noise of one client's report.
 
     `clip_units` bounds the L2 norm of the integer vector, `local_sigma` is the discrete Gaussian
-    that every client adds, sums live modulo 2**`modulus_bits`, and each block of `block_length`
-    coordinates is split into `n_shares` messages, `security_bits` bits from perfect.
+    that every client adds.
     """
 
     mechanism: ClassVar[str] = "distributed"
     clip_units: int
     local_sigma: float
-    modulus_bits: int
-    block_length: int
-    n_shares: int
-    security_bits: int
 
     def __post_init__(self) -> None:
-        for name in ("clip_units", "modulus_bits", "block_length", "n_shares", "security_bits"):
-            check_at_least(getattr(self, name), 1, name=name)
+        check_at_least(self.clip_units, 1, name="clip_units")
         check_positive(self.local_sigma, name="local_sigma")
-        if self.modulus_bits > 32:
-            raise TacitError(
-                f"modulus_bits must be at most 32, got {self.modulus_bits}; quantise coarser."
-            )
 
 
 _SETTINGS = {kind.mechanism: kind for kind in (PrivUnitSettings, DistributedSettings)}
@@ -175,9 +165,18 @@ def plan_from_json(text: str) -> FleetPlan:
     try:
         plain: dict[str, Any] = json.loads(text)
         plain.setdefault("feature_version", 1)  # earlier plans did not name it
-        settings = _SETTINGS[plain.pop("mechanism")](**plain.pop("settings"))
+        settings = _read_settings(plain.pop("mechanism"), plain.pop("settings"))
         training = Training(**{"clip_norm": 0.0, **plain.pop("training")})  # as in earlier plans
         classes = tuple(str(label) for label in plain.pop("classes"))
         return FleetPlan(classes=classes, settings=settings, training=training, **plain)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise TacitError(f"not a fleet plan: {error!r}; write it with to_json.") from error
+
+
+# Plans of split-and-mix named these; how a report is shared is no part of its noise.
+_RETIRED = frozenset({"modulus_bits", "block_length", "n_shares", "security_bits"})
+
+
+def _read_settings(mechanism: str, plain: dict[str, Any]) -> Settings:
+    kept = {name: value for name, value in plain.items() if name not in _RETIRED}
+    return _SETTINGS[mechanism](**kept)

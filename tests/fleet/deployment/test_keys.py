@@ -162,7 +162,7 @@ def test_delivery_trusts_the_analyser_alone(
         remembering,
     )
     config = read_config(fleet.path("shuffler"), ShufflerConfig)
-    shuffler_servers(config, None)  # type: ignore[arg-type]
+    shuffler_servers(config, None, None)  # type: ignore[arg-type]
     assert [path.read_bytes() for path in trusted] == [fleet.analyser.certificate.read_bytes()]
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.fleet.deployment.shuffler import Batch
+from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.guarantee import DpGuarantee, round_up
 from tacit.ledger import Amount, Ledger
 from tacit.ledger.anchors import configured_anchor

@@ -13,7 +13,7 @@ from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings
 from tacit.fleet.reports.privunit_sum import ASSUMPTION, summed_releases
-from tacit.fleet.reports.protocol import NodeBudget, Report, RoundSum
+from tacit.fleet.reports.protocol import NodeBudget, Parts, Report, RoundSum
 from tacit.guarantee import DpGuarantee, round_up
 from tacit.mechanisms import PrivUnitG, calibrate_privunit, randomize_directions, second_moment
 from tacit.noise import SYSTEM_NOISE, NoiseSource
@@ -77,11 +77,6 @@ class PrivUnitReport(Report):
         """Four bytes for every coordinate."""
         return 4 * self.plan.dimension
 
-    @property
-    def messages_per_client(self) -> int:
-        """A report is one message."""
-        return 1
-
     def randomize(self, directions: Floats, *, source: NoiseSource) -> Floats:
         """Release every row, a direction of norm at most 1; float32 values within `largest_norm`.
 
@@ -97,15 +92,13 @@ class PrivUnitReport(Report):
         released *= np.minimum(1.0, self.largest_norm / np.maximum(norms, 1e-300))
         return released.astype(np.float32).astype(np.float64)
 
-    def encode(
-        self, report: Floats | Integers, *, source: NoiseSource = SYSTEM_NOISE
-    ) -> list[bytes]:
+    def encode(self, report: Floats | Integers, *, source: NoiseSource = SYSTEM_NOISE) -> Parts:
         """One message of little-endian float32."""
         if report.shape != (self.plan.dimension,):
             raise TacitError(
                 f"a report has {self.plan.dimension} values here, got shape {report.shape}."
             )
-        return [report.astype("<f4").tobytes()]
+        return Parts(report.astype("<f4").tobytes())
 
     def decode(self, message: bytes) -> Floats:
         """Read a report back, or refuse what the randomizer cannot have produced."""
@@ -124,7 +117,7 @@ class PrivUnitReport(Report):
         """Refuse a message that the randomizer cannot have produced."""
         self.decode(message)
 
-    def collect(self, messages: Iterable[bytes]) -> RoundSum:
+    def collect(self, messages: Iterable[bytes], helper_sum: bytes = b"") -> RoundSum:
         """The mean of the valid reports, if there are enough."""
         valid, refused = [], 0
         for message in messages:
@@ -293,9 +286,11 @@ def shuffled_guarantee(
         received, local_epsilon=local_epsilon, delta=delta, promised=promised
     )
     fewest = min(received)
+    not_covered: tuple[str, ...] = NOT_COVERED
     if spent_delta:
         said = f"amplified by shuffling batches of at least {fewest} reports"
         assumptions: tuple[str, ...] = (said, *ASSUMPTIONS)
+        not_covered = (*NOT_COVERED, _cheating_shuffler(received, local_epsilon=local_epsilon))
     else:
         said = (
             f"no amplification is claimed for batches of {fewest} reports: epsilon is the sum of "
@@ -308,5 +303,13 @@ def shuffled_guarantee(
         model="shuffle" if spent_delta else "local",
         unit="client",
         assumptions=assumptions,
-        not_covered=NOT_COVERED,
+        not_covered=not_covered,
+    )
+
+
+def _cheating_shuffler(received: Sequence[int], *, local_epsilon: float) -> str:
+    total = round_up(local_epsilon * len(received))
+    return (
+        "a shuffler that forwards one client among reports of its own making: against it each "
+        f"report's own local epsilon holds, {round_up(local_epsilon)} a round and {total} in all"
     )
