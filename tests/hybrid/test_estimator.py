@@ -102,6 +102,7 @@ def test_a_saved_classifier_is_the_same_and_carries_both(
     np.testing.assert_array_equal(loaded.classify(release), fitted.classify(release))
 
 
+@pytest.mark.seconds
 def test_a_device_needs_numpy_alone(fitted: DPHybridClassifier, tmp_path: Path) -> None:
     fitted.export_device(tmp_path / "device.tacit")
     X, _ = toy_problem(n_series=2)
