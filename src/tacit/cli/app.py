@@ -20,6 +20,7 @@ from tacit.cli import (
     audit,
     data,
     demo,
+    export,
     fedst,
     fleet,
     ledger,
@@ -44,6 +45,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
 app.command("release")(local.release_command)
+app.command("export")(export.export_command)
 app.command("classify")(local.classify_command)
 app.command("serve")(local.serve_command)
 app.command("audit")(audit.audit_command)
