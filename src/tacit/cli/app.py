@@ -21,6 +21,7 @@ from tacit.cli import (
     collector,
     data,
     demo,
+    export,
     fedst,
     fleet,
     hybrid,
@@ -49,6 +50,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
 app.command("release")(local.release_command)
+app.command("export")(export.export_command)
 app.command("classify")(local.classify_command)
 app.command("serve")(serve.serve_command)
 app.command("send")(serve.send_command)
