@@ -18,9 +18,9 @@ LAYERS = {
     "audit": 2,
     "report": 2,
     "arena": 2,
-    "cli": 3,
     "studio": 3,
-    "__main__": 4,
+    "cli": 4,
+    "__main__": 5,
 }
 
 

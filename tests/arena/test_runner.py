@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from tacit.arena.grid import Choice
 from tacit.arena.runner import Tally, run_suite, tally
 from tacit.arena.store import Store
-from tacit.arena.suites import SUITES, Choice, suite_tasks
+from tacit.arena.suites import SUITES, suite_tasks
 from tacit.arena.task import Task
 from tacit.errors import TacitError
 

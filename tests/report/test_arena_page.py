@@ -12,12 +12,14 @@ from xml.etree import ElementTree
 import pytest
 
 from command import assert_refused, tacit
+from tacit.arena.grid import Choice
 from tacit.arena.store import Store, read_records
-from tacit.arena.suites import Choice, suite_tasks
+from tacit.arena.suites import suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.arena_page import write_arena_page
 from tacit.report.arena_tables import budget_name, short_guarantee
+from tacit.report.look import in_page
 
 SETS = ("GunPoint", "Coffee", "BeetleFly", "Herring", "DiatomSizeReduction")
 SUITES = ("softshape-table2", "softshape-table3", "fedst", "timefl", "frontier", "quick")
@@ -106,7 +108,7 @@ def test_every_figure_is_a_picture_file_too(made: dict[str, Path], page: str) ->
     assert len(pictures) > 15
     for picture in pictures:
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
-        assert picture.read_text() in page
+        assert in_page(picture.read_text()) in page
 
 
 @pytest.mark.seconds

@@ -19,13 +19,17 @@ from tacit.cli import (
     arena,
     attack,
     audit,
+    collector,
     data,
     demo,
     fedst,
     fleet,
+    hybrid,
     ledger,
     local,
+    serve,
     silo,
+    studio,
     timefl,
 )
 from tacit.cli.common import new_app
@@ -36,9 +40,10 @@ app = new_app(
     "Classify time series that nobody has to show.\n\n"
     "Start with `tacit demo`, then `tacit data list` and `tacit train --help`."
 )
-train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
+train = new_app("Train a classifier: softshape, fedst, timefl, or hybrid of the first and last.")
 
 app.command("demo")(demo.demo)
+app.command("studio")(studio.studio)
 app.add_typer(data.app, name="data")
 app.add_typer(account.app, name="account")
 app.add_typer(ledger.app, name="ledger")
@@ -46,12 +51,15 @@ app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
 app.command("release")(local.release_command)
 app.command("classify")(local.classify_command)
-app.command("serve")(local.serve_command)
+app.command("serve")(serve.serve_command)
+app.command("send")(serve.send_command)
+app.add_typer(collector.app, name="collector")
 app.command("audit")(audit.audit_command)
 app.add_typer(attack.app, name="attack")
 train.command("softshape")(local.train_softshape)
 train.command("fedst")(fedst.train_fedst)
 train.command("timefl")(timefl.train_timefl)
+train.command("hybrid")(hybrid.train_hybrid)
 app.add_typer(train, name="train")
 app.add_typer(arena.app, name="arena")
 

@@ -143,7 +143,14 @@ def _short(value: Any) -> str:
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Progress]:
-    """A live bar on standard error; yields the callable that long work reports to."""
+    """A live bar on standard error; yields the callable that long work reports to.
+
+    With TACIT_PROGRESS in the environment the same goes to that file, a JSON object a line.
+    """
+    from tacit.system.progress import ProgressFile, silent
+
+    watched = os.environ.get("TACIT_PROGRESS")
+    also = ProgressFile(Path(watched)) if watched else silent
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
@@ -160,5 +167,6 @@ def progress_bar(description: str) -> Iterator[Progress]:
 
         def report(done: int, total: int, message: str) -> None:
             bar.update(task, completed=done, total=total, message=escape(message))
+            also(done, total, message)
 
         yield report

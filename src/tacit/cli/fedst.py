@@ -32,8 +32,8 @@ def train_fedst(
         str, typer.Option("--quality", help="f, ig, or ig-basic (the basic protocol).")
     ] = "f",
     classifier: Annotated[
-        str, typer.Option("--classifier", help="logistic or forest.")
-    ] = "logistic",
+        str, typer.Option("--classifier", help="ridge, logistic or forest.")
+    ] = "ridge",
     candidates: Annotated[
         int, typer.Option("--candidates", help="Windows of P0's series to examine.")
     ] = 500,

@@ -83,9 +83,9 @@ def train_timefl(
 
     Example: `tacit train timefl --data UCIHAR --clients 1000 --epsilon 8 --delta 1e-5`
     """
-    _check_choice("mode", mode)
-    _check_choice("mechanism", mechanism)
-    _check_choice("split", split)
+    check_choice("mode", mode)
+    check_choice("mechanism", mechanism)
+    check_choice("split", split)
     if resume and checkpoint is None:
         raise TacitError("--resume needs --checkpoint FILE, the file of the run to continue.")
     if out is not None and mode != "sound":
@@ -124,7 +124,8 @@ def train_timefl(
     emit(result, as_json=as_json, render=lambda: _render(result))
 
 
-def _check_choice(name: str, value: str) -> None:
+def check_choice(name: str, value: str) -> None:
+    """Refuse a value that the option does not know."""
     known: Sequence[str] = _CHOICES[name]
     if value not in known:
         raise TacitError(f"--{name} must be one of {', '.join(known)}; got {value!r}.")

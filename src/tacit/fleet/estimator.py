@@ -15,14 +15,15 @@ from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.reports.calibration import default_rounds, make_plan
-from tacit.fleet.simulation.simulator import SimulatedRun, make_fleet, simulate
+from tacit.fleet.simulation.fleet import make_fleet
+from tacit.fleet.simulation.simulator import SimulatedRun, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
 
 
-class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
+class ClientClassifier(BaseClassifier):  # type: ignore[misc]
     """A classifier whose `fit` also takes the owner of every series.
 
     aeon forbids a classifier to define `fit` itself; this base class hands the owners over.
@@ -42,7 +43,7 @@ class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
         return super().reset(keep=[*names, "_client"])
 
 
-class DPTimeFLClassifier(_ClientClassifier):
+class DPTimeFLClassifier(ClientClassifier):
     """Federated classifier whose clients are protected one by one.
 
     sound: a linear head on public features, client-level (epsilon, delta) under replacement;

@@ -21,7 +21,7 @@ from tacit.fleet.learning.head import (
 )
 from tacit.fleet.reports.linking import sound_rate
 from tacit.fleet.reports.mechanisms import report_of
-from tacit.fleet.simulation.simulator import Fleet, make_fleet
+from tacit.fleet.simulation.fleet import Fleet, make_fleet
 from tacit.system.progress import Progress, silent
 
 Split = Literal["iid", "subject", "dirichlet"]
@@ -217,7 +217,8 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
     steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
     fleet = _fleet_of(classifier, deal)
     start = initial_model(classifier.plan_)
-    directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
+    training = classifier.plan_.training
+    directions = fleet.directions(np.arange(fleet.n_clients), start.weights, training)
     linked = sound_rate(directions, report_of(classifier.plan_))
     return {"accuracy_per_round": steps, "reidentification": linked}
 

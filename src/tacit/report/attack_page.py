@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
 from tacit.report.charts import FAMILY_COLOURS, Line, alt, bar_chart, line_chart, with_guarantee
+from tacit.report.look import PROTECTED, UNPROTECTED
 from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _TITLES = {
     "softshape": "One published DP-SoftShape release tells which series it came from",
     "timefl": "Shuffled published DP-TimeFL reports are linked back to their clients",
 }
-_RED, _GREY, _GREEN = "#b63b3b", FAMILY_COLOURS["none"], FAMILY_COLOURS["silo"]
+_RED, _GREY, _GREEN = UNPROTECTED, FAMILY_COLOURS["none"], PROTECTED
 
 
 def rates_figure(result: AttackResult) -> alt.VConcatChart:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.guarantee import Guarantee
+from tacit.report.look import FAMILY_COLOURS, INK, RULE, SERIES_COLOURS, SOFT
 from tacit.system.extras import needs
 
 # Other modules take Altair from here, so that a missing package is one sentence everywhere.
@@ -23,14 +24,8 @@ import altair as alt  # noqa: E402
 from altair.typing import ChartType  # noqa: E402
 from altair.utils.schemapi import debug_mode  # noqa: E402
 
-__all__ = ["ChartType", "alt"]
+__all__ = ["FAMILY_COLOURS", "INK", "ChartType", "alt"]
 
-FAMILY_COLOURS = {"local": "#3b6fb6", "silo": "#3f8f5b", "fleet": "#b6633b", "none": "#7a7a7a"}
-COLOURS = (
-    "#b2182b", "#2166ac", "#1b7837", "#e08214", "#762a83", "#35978f", "#8c510a", "#c51b7d",
-    "#4d4d4d", "#7fbc41", "#01665e", "#9970ab",
-)  # fmt: skip
-INK = "#222222"
 WIDTH = 400
 NUMBER = ".4~g"  # four digits at most, without trailing zeros
 _DASHES: dict[bool, list[float]] = {False: [1, 0], True: [5, 4]}
@@ -65,7 +60,7 @@ def with_guarantee(chart: ChartType, guarantee: Guarantee) -> alt.VConcatChart:
         offset=10,
         fontSize=10.5,
         fontWeight="normal",
-        color="#444444",
+        color=SOFT,
     )
     return alt.vconcat(
         chart,
@@ -96,6 +91,7 @@ def line_chart(
     log_y: bool = False,
     y_range: Range | None = None,
     level: tuple[str, float] | None = None,
+    legend: bool = True,
 ) -> alt.LayerChart:
     """One line per series, with dots where there are few points.
 
@@ -118,7 +114,7 @@ def line_chart(
         scale=axis_scale(y_range or (extent(ys) if log_y else room(ys)), log=log_y),
         axis=value_axis(extent(ys), log=log_y),
     )
-    layers = [*line_layers(kept, across, up)]
+    layers = [*line_layers(kept, across, up, legend=legend)]
     if level is not None:
         layers += _level_layers(*level)
     return layered(title, layers, height=230)
@@ -170,7 +166,7 @@ def scatter_chart(
     layers = []
     if diagonal and reach_x:
         ends = on([{"x": end, "y": end} for end in reach_x])
-        layers.append(ends.mark_line(color="#888888", strokeDash=[5, 4]).encode(x=across, y=up))
+        layers.append(ends.mark_line(color=RULE, strokeDash=[5, 4]).encode(x=across, y=up))
     colour = colour_legend({name: colour_of(n) for n, name in enumerate(clouds)})
     layers.append(dot_layer(rows, size=30).encode(x=across, y=up, color=colour))
     return layered(title, layers, height=size, width=size)
@@ -304,7 +300,7 @@ def label_width(names: Iterable[str]) -> float:
 
 def colour_of(place: int) -> str:
     """The colour of the n-th series; they repeat after twelve."""
-    return COLOURS[place % len(COLOURS)]
+    return SERIES_COLOURS[place % len(SERIES_COLOURS)]
 
 
 def room(values: Iterable[float]) -> Range | None:

@@ -27,6 +27,7 @@ from tacit.report.charts import (
     room,
     scatter_chart,
 )
+from tacit.report.look import PAPER
 
 _PLOT_WIDTH = WIDTH - 80
 
@@ -104,7 +105,7 @@ def places_figure(
     ]
     places = (
         on(bars)
-        .mark_bar(color=FAMILY_COLOURS["local"], stroke="white")
+        .mark_bar(color=FAMILY_COLOURS["local"], stroke=PAPER)
         .encode(
             x=_steps("from", reach, title="time step"),
             x2="to:Q",

@@ -10,25 +10,10 @@ from typing import Any
 
 from tacit._version import VERSION
 from tacit.guarantee import Guarantee
+from tacit.report.look import guarantee_html, in_page, render, stylesheet
 from tacit.report.render import Picture, embed, page_script
 from tacit.system.files import write_atomic
 
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff;
-       max-width: 60rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-.guarantee { border-left: .3rem solid #3b6fb6; background: #f3f6fb; padding: .6rem 1rem; }
-.unprotected { border-left-color: #b63b3b; background: #fbf3f3; }
-.guarantee details { font-size: .9rem; } .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .92rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .7rem;
-         border-bottom: 1px solid #ddd; }
-.chart { margin: 1rem 0; max-width: 38rem; break-inside: avoid; }
-.chart svg { width: 100%; height: auto; } .chart .vega-embed { display: block; }
-footer { margin-top: 3rem; font-size: .8rem; color: #666; }
-@media print { body { max-width: none; } .scroll { overflow: visible; } }
-"""
 # The browser itself then refuses every request. Vega compiles its expressions, hence the last word.
 _NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'"
 _WITH_SCRIPT = f"{_NO_NETWORK}; script-src 'unsafe-inline' 'unsafe-eval'"
@@ -80,7 +65,7 @@ def write_page(
         )
     parts = [f"<h1>{html.escape(title)}</h1>"]
     if guarantee is not None:
-        parts.append(_guarantee_html(guarantee))
+        parts.append(guarantee_html(guarantee))
     parts += [_block_html(block) for block in blocks]
     interactive = any(not isinstance(block, _STATIC) for block in blocks)
     script = page_script() if interactive else ""
@@ -90,14 +75,14 @@ def write_page(
 
 
 def _document(title: str, body: str, *, script: str) -> str:
-    policy = _WITH_SCRIPT if script else _NO_NETWORK
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"{body}<footer>Made by Tacit {VERSION}. This page loads nothing from a network.</footer>"
-        f"{script}</body></html>"
+    return render(
+        "document.html",
+        title=title,
+        body=body,
+        script=script,
+        style=stylesheet(),
+        policy=_WITH_SCRIPT if script else _NO_NETWORK,
+        version=VERSION,
     )
 
 
@@ -108,9 +93,9 @@ def _block_html(block: Any) -> str:
     if isinstance(block, Table):
         return _table_html(block)
     if isinstance(block, FurtherGuarantee):
-        return f"<h3>{html.escape(block.title)}</h3>{_guarantee_html(block.guarantee)}"
+        return f"<h3>{html.escape(block.title)}</h3>{guarantee_html(block.guarantee)}"
     if isinstance(block, Picture):
-        return f'<figure class="chart">{block.svg}</figure>'
+        return f'<figure class="chart">{in_page(block.svg)}</figure>'
     return embed(block)
 
 
@@ -120,20 +105,5 @@ def _table_html(table: Table) -> str:
         "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
         for row in table.rows
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
-
-
-def _guarantee_html(guarantee: Guarantee) -> str:
-    css = "guarantee unprotected" if guarantee.kind == "unprotected" else "guarantee"
-    lists = "".join(
-        f"<b>{name}</b><ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in items) + "</ul>"
-        for name, items in (
-            ("Assumes", guarantee.assumptions),
-            ("Not covered", guarantee.not_covered),
-        )
-        if items
-    )
-    return (
-        f'<div class="{css}"><p>{html.escape(guarantee.sentence)}</p>'
-        f"<details><summary>Assumptions and limits</summary>{lists}</details></div>"
-    )
+    content = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table>{content}</table></div>'

@@ -16,6 +16,7 @@ import vl_convert
 
 from tacit.errors import TacitError
 from tacit.report.charts import ChartType, title_of
+from tacit.report.look import GRID, INK, PAPER, RULE, in_page
 from tacit.system.files import write_atomic
 
 # Arial's measures are those of Liberation Sans, which vl-convert brings along: text that it has
@@ -23,35 +24,41 @@ from tacit.system.files import write_atomic
 _FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _LOOK = {
     "aria": False,  # only dots and bars, whose marks ask for it, get a label
-    "background": "white",
+    "background": PAPER,
     "font": _FONT,
     "view": {"stroke": None},
-    "title": {"fontWeight": "normal", "color": "#000000"},
+    "title": {"fontWeight": "normal", "color": INK},
     "axis": {
         "labelFontSize": 11,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "titlePadding": 6,
-        "labelColor": "#222222",
-        "titleColor": "#222222",
-        "gridColor": "#e5e5e5",
-        "domainColor": "#888888",
-        "tickColor": "#888888",
+        "labelColor": INK,
+        "titleColor": INK,
+        "gridColor": GRID,
+        "domainColor": RULE,
+        "tickColor": RULE,
     },
-    "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
-    "text": {"fontSize": 11, "color": "#222222"},
+    "legend": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
+    "text": {"fontSize": 11, "color": INK},
 }
 _SVG = "http://www.w3.org/2000/svg"
 # The font is set once, on the root; the rest helps Vega's own event handling and styling.
 _UNUSED = ("class", "role", "aria-roledescription", "aria-hidden", "pointer-events", "font-family")
 _START = """
+globalThis.drawChart = (place, specification) =>
+  vegaEmbed(place, specification, {mode: "vega-lite", renderer: "svg", actions: false});
 for (const figure of document.querySelectorAll("figure.chart")) {
   const data = figure.querySelector("script");
-  if (data) {
-    vegaEmbed(figure.querySelector("div"), JSON.parse(data.textContent),
-              {mode: "vega-lite", renderer: "svg", actions: false});
-  }
+  if (data) { drawChart(figure.querySelector("div"), JSON.parse(data.textContent)); }
 }
+document.dispatchEvent(new Event("charts-ready"));
 """
 
 ElementTree.register_namespace("", _SVG)
@@ -85,19 +92,30 @@ def to_png(chart: ChartType) -> bytes:
 def embed(chart: ChartType) -> str:
     """The chart as part of a page that ends with `page_script()`, which draws it."""
     # A label "</script>" must not end the element that holds the specification.
-    data = json.dumps(_specification(chart), allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(specification(chart), allow_nan=False).replace("<", "\\u003c")
     return (
         f'<figure class="chart" aria-label="{html.escape(title_of(chart))}">'
         f'<script type="application/json">{data}</script><div></div></figure>'
     )
 
 
-@functools.cache
 def page_script() -> str:
     """The script that draws the embedded charts. It holds the Vega library: once a page will do."""
-    bundle: str = vl_convert.javascript_bundle(_START)
-    harmless = bundle.replace("</script", "<\\/script")
+    harmless = vega_library().replace("</script", "<\\/script")
     return f'<script type="module">{harmless}</script>'
+
+
+@functools.cache
+def vega_library() -> str:
+    """The Vega library as one module that draws a page's charts when it is loaded."""
+    bundle: str = vl_convert.javascript_bundle(_START)
+    return bundle
+
+
+def specification(chart: ChartType) -> dict[str, Any]:
+    """A chart for a page that draws it later, in the page's colours."""
+    plain: dict[str, Any] = json.loads(in_page(json.dumps(_specification(chart), allow_nan=False)))
+    return plain
 
 
 def save_picture(chart: ChartType, path: Path) -> Path:

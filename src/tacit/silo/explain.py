@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import check_at_least
-from tacit.silo.fedst.forest import Forest
-from tacit.silo.fedst.linear import Logistic
+from tacit.silo.fedst.classifiers.forest import Forest
+from tacit.silo.fedst.classifiers.linear import Logistic
+from tacit.silo.fedst.classifiers.ridge import Ridge
 from tacit.silo.model import ShapeletModel
 
 
@@ -94,11 +95,11 @@ def explain(
     )
 
 
-def influence(classifier: Forest | Logistic, features: Integers, winner: int) -> Floats:
+def influence(classifier: Forest | Logistic | Ridge, features: Integers, winner: int) -> Floats:
     """Each shapelet's share of the decision for `winner`, for one column of features (K, 1).
 
-    Forest: how often it was tested on the paths of the trees that voted for the winner. Logistic
-    regression: the absolute contribution to the winner's score against the mean of all classes.
+    Forest: how often it was tested on the paths of the trees that voted for the winner. Ridge and
+    logistic: the absolute contribution to the winner's score against the mean of all classes.
     """
     if isinstance(classifier, Forest):
         raw = _tests_on_paths(classifier, features, winner)

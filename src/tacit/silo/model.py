@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.errors import BundleError
 from tacit.silo.fedst.candidates import Encoding, choose_encoding, encode
+from tacit.silo.fedst.classifiers.forest import Forest, forest_from_arrays
+from tacit.silo.fedst.classifiers.linear import Logistic, logistic_from_arrays
+from tacit.silo.fedst.classifiers.ridge import Ridge, ridge_from_arrays
 from tacit.silo.fedst.distances import best_windows, own_distances, rescale_for, unit_of
-from tacit.silo.fedst.forest import Forest, forest_from_arrays
-from tacit.silo.fedst.linear import Logistic, logistic_from_arrays
 from tacit.silo.fedst.settings import Settings
 
 
@@ -36,7 +37,7 @@ class ShapeletModel:
     series: NDArray[np.intp]
     start: NDArray[np.intp]
     windows: tuple[Integers, ...]
-    classifier: Forest | Logistic
+    classifier: Forest | Logistic | Ridge
 
     @property
     def shapelets(self) -> list[Shapelet]:
@@ -110,12 +111,17 @@ def trained_model(
         series_length=own.shape[2],
         normalise=settings.normalise,
         value_bound=settings.value_bound,
+        distance_bits=int(arrays["distance_bits"][0]) if "distance_bits" in arrays else 20,
     )
     encoded = encode(own[:, 0], encoding)
     return model_from(arrays, own=encoded, encoding=encoding, n_classes=n_classes)
 
 
-def _classifier_from(arrays: Mapping[str, NDArray[Any]], *, n_classes: int) -> Forest | Logistic:
+def _classifier_from(
+    arrays: Mapping[str, NDArray[Any]], *, n_classes: int
+) -> Forest | Logistic | Ridge:
+    if "ridge_weights" in arrays:
+        return ridge_from_arrays(arrays)
     if "weights" in arrays:
         return logistic_from_arrays(arrays)
     return forest_from_arrays(arrays, n_classes=n_classes)

@@ -20,31 +20,30 @@ from tacit.silo.fedst.candidates import (
     Candidates,
     Encoding,
     choose_encoding,
+    distance_bits_for,
     draw_candidates,
     encode,
     length_grid,
     plan_batches,
 )
 from tacit.silo.fedst.distances import (
-    DISTANCE_BITS,
     DISTANCES,
     own_distances,
     rescale_for,
 )
 from tacit.silo.fedst.privacy import add_noise, selection_scale
 from tacit.silo.fedst.quality import (
+    F_QUALITY,
     check_series_count,
-    class_counts,
-    f_quality,
     gain_in_order,
     gain_keys,
     ig_quality_basic,
     key_bits,
 )
-from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
+from tacit.silo.fedst.secure_distances import BLOCK_WINDOWS, NARROW_DISTANCES
 from tacit.silo.fedst.settings import Settings
-from tacit.silo.fedst.top_k import top_indices
-from tacit.silo.fedst.transform import join_columns, join_rows
+from tacit.silo.fedst.top_k import TOP_INDICES, top_indices
+from tacit.silo.fedst.transform import JOIN_COLUMNS, JOIN_ROWS
 from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, Session, Shared
 
@@ -62,6 +61,29 @@ class PublicParameters:
     batches: tuple[Batch, ...]
 
     @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Which batches are examined in step: as many as a party's memory allows.
+
+        One at a time where a contract of time or a gain asks for it, or where the engine would
+        have to compile each group.
+        """
+        bulk = self.settings.distance == "dot" and self.encoding.narrow and len(self.counts) > 2
+        alone = self.settings.time_contract is not None or self.settings.quality in _GAINS
+        if alone or not bulk:
+            return tuple((i,) for i in range(len(self.batches)))
+        groups: list[list[int]] = []
+        room = 0
+        for i, batch in enumerate(self.batches):
+            windows = self.encoding.series_length - batch.length + 1
+            size = batch.count * windows * sum(self.counts[1:])
+            if not groups or size > room:
+                groups.append([])
+                room = BLOCK_WINDOWS
+            groups[-1].append(i)
+            room -= size
+        return tuple(tuple(group) for group in groups)
+
+    @property
     def n_series(self) -> int:
         """M, the series of all owners."""
         return sum(self.counts)
@@ -76,13 +98,14 @@ def public_parameters(
     n_sources: int | None = None,
 ) -> PublicParameters:
     """Derive batches and encoding; `n_sources` is how many of P0's series feed candidates."""
-    check_series_count(sum(counts))
+    check_series_count(sum(counts), quality=settings.quality)
     if n_classes < 2:
         raise TacitError(f"a classifier needs at least 2 classes, got {n_classes}.")
     encoding = choose_encoding(
         series_length=series_length,
         normalise=settings.normalise,
         value_bound=settings.value_bound,
+        distance_bits=distance_bits_for(sum(counts)),
     )
     batches = plan_batches(
         n_candidates=settings.n_candidates,
@@ -170,8 +193,7 @@ def share_data(session: Session, own: OwnSeries, public: PublicParameters) -> Sh
 def _joined(session: Session, blocks: Sequence[Shared]) -> Shared | None:
     if not blocks:
         return None
-    joined: Shared = blocks[0] if len(blocks) == 1 else session.run(join_rows, *blocks)
-    return joined
+    return blocks[0] if len(blocks) == 1 else session.run_kernel(JOIN_ROWS, *blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,13 +220,13 @@ def search_candidates(
     distances, gains, own_rows, ends = [], [], [], []
     examined = 0
     total = sum(batch.count for batch in public.batches)
-    for number, batch in enumerate(public.batches):
-        block, mine = _batch_distances(session, own, data, public, number=number)
+    for number, group in enumerate(public.groups):
+        block, mine = _group_distances(session, own, data, public, group)
         distances.append(block)
         own_rows.append(mine)
         if with_quality and public.settings.quality in _GAINS:
-            gains.append(_batch_gain(session, own, data, public, block, number=number))
-        examined += batch.count
+            gains.append(_batch_gain(session, own, data, public, block, number=group[0]))
+        examined += sum(public.batches[i].count for i in group)
         spent = time.monotonic() - start
         ends.append(round(spent, 4))
         left = spent / examined * (total - examined)
@@ -227,34 +249,41 @@ def search_candidates(
     )
 
 
-def _batch_distances(
-    session: Session, own: OwnSeries, data: SharedData, public: PublicParameters, *, number: int
+def _group_distances(
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    group: Sequence[int],
 ) -> tuple[Shared, Integers | None]:
-    """Distances (b, M) of one batch: P0's own rows in plaintext, the others' over shares."""
-    batch = public.batches[number]
-    rescale = rescale_for(batch.length, public.encoding)
-    windows = mine = None
+    """Distances (b, M) of one group: P0's own rows in plaintext, the others' over shares."""
+    batches = [public.batches[i] for i in group]
+    rescales = [rescale_for(batch.length, public.encoding) for batch in batches]
+    cuts = mine = None
     if own.rank == 0:
-        windows = own.candidates[number].windows
-        mine = own_distances(own.encoded, windows, rescale)
-    shape = (batch.count, public.counts[0])
-    block = session.share("own distances", mine, owner=0, shape=shape, limit=2**DISTANCE_BITS)
+        windows = [own.candidates[i].windows for i in group]
+        found = [own_distances(own.encoded, w, r) for w, r in zip(windows, rescales, strict=True)]
+        mine, cuts = np.concatenate(found), np.concatenate([w.reshape(-1) for w in windows])
+    shape = (sum(batch.count for batch in batches), public.counts[0])
+    limit = 2**public.encoding.distance_bits
+    block = session.share("own distances", mine, owner=0, shape=shape, limit=limit)
     if data.series is None or data.squares is None:
         return block, mine
-    cut = session.share(
-        "candidates",
-        windows,
-        owner=0,
-        shape=(batch.count, batch.length),
-        limit=public.encoding.limit,
-    )
+    n_values = sum(batch.count * batch.length for batch in batches)
+    cut = session.share("candidates", cuts, owner=0, shape=(n_values,), limit=public.encoding.limit)
+    static = {
+        "counts": tuple(batch.count for batch in batches),
+        "lengths": tuple(batch.length for batch in batches),
+        "caps": tuple(rescale.static["cap"] for rescale in rescales),
+        "shifts": tuple(rescale.static["shift"] for rescale in rescales),
+    }
     operands = (data.series, data.squares, cut)
     if public.settings.distance == "dot" and public.encoding.narrow:
-        remote = session.run_kernel(NARROW_DISTANCES, *operands, static=rescale.static)
+        remote = session.run_kernel(NARROW_DISTANCES, *operands, static=static)
     else:
         route = DISTANCES[public.settings.distance]
-        remote = session.run(route, *operands, static=rescale.static)
-    joined = session.run(join_columns, block, remote)
+        remote = session.run(route, *operands, static=static)
+    joined = session.run_kernel(JOIN_COLUMNS, block, remote)
     session.free(block, cut, remote)
     return joined, mine
 
@@ -300,9 +329,7 @@ def _qualities(
         joined = _joined(session, gains)
         assert joined is not None
         return joined
-    sizes, reciprocals = session.run(class_counts, data.indicators)
-    quality: Shared = session.run(f_quality, distances, data.indicators, sizes, reciprocals)
-    return quality
+    return session.run_kernel(F_QUALITY, distances, data.indicators)
 
 
 def _out_of_time(session: Session, public: PublicParameters, *, spent: float, batches: int) -> bool:
@@ -329,10 +356,12 @@ def reveal_best(
     qualities, k = searched.qualities, min(k, searched.n_examined)
     epsilon = public.settings.selection_epsilon
     what = "shapelet indices"
-    if epsilon is not None:
+    if epsilon is None:
+        best = session.run_kernel(TOP_INDICES, qualities, static={"k": k})
+    else:
         scale = selection_scale(n_series=public.n_series, n_chosen=k, epsilon=epsilon)
         qualities = add_noise(session, qualities, scale=scale)
         what = "shapelet indices (noised)"
-    best = session.run(top_indices, qualities, static={"k": k, "noised": epsilon is not None})
+        best = session.run(top_indices, qualities, static={"k": k, "noised": True})
     indices = session.reveal(best, to=0, what=what)
     return None if indices is None else indices.astype(np.intp)

@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tacit.errors import TacitError, check_at_least, check_epsilon
+from tacit.silo.fedst.classifiers.forest import default_depth
+from tacit.silo.fedst.classifiers.ridge import MOST_DOUBLINGS, default_doublings
 from tacit.silo.fedst.distances import DISTANCES
-from tacit.silo.fedst.forest import default_depth
 from tacit.silo.fedst.quality import QUALITIES
 
 FEDERATED_SCOPES = ("federated", "local-search", "local-transform")
 PLAINTEXT_SCOPES = ("local", "global")
 SCOPES = FEDERATED_SCOPES + PLAINTEXT_SCOPES
-CLASSIFIERS = ("forest", "logistic")
+CLASSIFIERS = ("forest", "logistic", "ridge")
 _CHOICES = {
     "quality": QUALITIES,
     "distance": tuple(DISTANCES),
@@ -34,13 +35,14 @@ class Settings:
     distance: "dot" (convolution) or "elementwise" (the basic protocol); equal results.
     lengths: candidate lengths; None for the grid from min(3, N/4) to N.
     time_contract: seconds after which the search stops at the nearest batch boundary.
+    doublings: of the steps of the ridge classifier; None for a rule from the public counts.
     epsilon: differential privacy of what P0 learns; only where it can be proved, see `check`.
     seed: of the public choices (order of batches, row weights, features of a split).
     """
 
     quality: str = "f"
     distance: str = "dot"
-    classifier: str = "logistic"
+    classifier: str = "ridge"
     scope: str = "federated"
     n_candidates: int = 500
     n_shapelets: int = 200
@@ -52,6 +54,7 @@ class Settings:
     depth: int | None = None
     n_thresholds: int = 8
     n_steps: int = 300
+    doublings: int | None = None
     penalty: float = 1e-3
     batch_size: int = 32
     epsilon: float | None = None
@@ -73,6 +76,12 @@ class Settings:
                 f"time_contract must be finite and above 0 seconds, got {self.time_contract!r}; "
                 "leave it out to examine all candidates."
             )
+        if self.doublings is not None:
+            check_at_least(self.doublings, 1, name="doublings")
+            if self.doublings > MOST_DOUBLINGS:
+                raise TacitError(
+                    f"doublings must lie between 1 and {MOST_DOUBLINGS}, got {self.doublings!r}."
+                )
         if not 0.0 <= self.penalty < math.inf:
             raise TacitError(f"penalty must be finite and at least 0, got {self.penalty!r}.")
         if self.epsilon is not None:
@@ -108,6 +117,12 @@ class Settings:
     def forest_depth(self, n_classes: int) -> int:
         """The depth of the trees."""
         return default_depth(n_classes) if self.depth is None else self.depth
+
+    def ridge_doublings(self, *, n_series: int, n_features: int) -> int:
+        """How often the ridge classifier doubles its steps."""
+        if self.doublings is not None:
+            return self.doublings
+        return default_doublings(n_series=n_series, n_features=n_features)
 
     def to_params(self) -> dict[str, Any]:
         """Plain values for a plan."""

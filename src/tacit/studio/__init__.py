@@ -1,0 +1,1 @@
+"""The web application: data, plans, trainings, pictures and budgets in one workspace folder."""

@@ -1,0 +1,1 @@
+"""One module per page of the studio: it reads the workspace and fills a template."""

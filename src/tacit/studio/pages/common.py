@@ -1,0 +1,120 @@
+"""What the pages share: the workspace, the templates, and how a result is shown."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from fastapi.requests import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup
+
+from tacit._version import VERSION
+from tacit.errors import TacitError
+from tacit.guarantee import Guarantee, from_dict
+from tacit.report.charts import ChartType
+from tacit.report.look import environment, guarantee_html
+from tacit.report.render import embed
+from tacit.studio.workspace import Workspace
+
+PAGES = (
+    ("/", "Start"),
+    ("/data", "Data"),
+    ("/plan", "Plan"),
+    ("/train", "Train"),
+    ("/look", "Look"),
+    ("/budget", "Budget"),
+    ("/jobs", "Jobs"),
+)
+MOST_BODY = 64 * 1024
+
+
+def workspace_of(request: Request) -> Workspace:
+    """The workspace that this studio shows."""
+    found: Workspace = request.app.state.workspace
+    return found
+
+
+def show(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page from its template; the navigation marks where it belongs."""
+    here = "/" + request.url.path.split("/")[1]
+    text = (
+        _templates()
+        .get_template(template)
+        .render(
+            pages=PAGES,
+            here=here,
+            version=VERSION,
+            workspace=workspace_of(request).root.name,
+            **values,
+        )
+    )
+    return HTMLResponse(text, status_code=status)
+
+
+def refusal(request: Request, sentence: str) -> HTMLResponse:
+    """The page that says why something was refused."""
+    return show(request, "refusal.html", status=422, sentence=sentence)
+
+
+def figure(chart: ChartType) -> Markup:
+    """A chart as part of a page."""
+    return Markup(embed(chart))  # its labels are escaped where it is made
+
+
+def guarantee_box(guarantee: Guarantee | dict[str, Any]) -> Markup:
+    """A guarantee as part of a page."""
+    stated = from_dict(guarantee) if isinstance(guarantee, dict) else guarantee
+    return Markup(guarantee_html(stated))
+
+
+async def json_body(request: Request) -> dict[str, Any]:
+    """The small JSON object that a page sent."""
+    body = await limited_body(request, MOST_BODY)
+    try:
+        import json
+
+        found = json.loads(body)
+    except ValueError as error:
+        raise TacitError("the page sent something that is no JSON; load it again.") from error
+    if not isinstance(found, dict):
+        raise TacitError("the page sent something that is no JSON object; load it again.")
+    return found
+
+
+async def limited_body(request: Request, most: int) -> bytes:
+    """The body of a request, refused as soon as it is longer than `most`."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise TacitError(f"what was sent is larger than {most // 1024} kB; send less at once.")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def text_of(body: dict[str, Any], key: str, default: str = "") -> str:
+    """A text field of what the page sent."""
+    value = body.get(key, default)
+    if not isinstance(value, str):
+        raise TacitError(f"{key} must be a text, got {value!r}.")
+    return value.strip()
+
+
+def number_of(body: dict[str, Any], key: str) -> float:
+    """A number that the page sent as text or number."""
+    try:
+        return float(body.get(key, ""))
+    except (TypeError, ValueError) as error:
+        raise TacitError(f"{key} must be a number, got {body.get(key)!r}.") from error
+
+
+@functools.cache
+def _templates() -> Environment:
+    loader = ChoiceLoader([PackageLoader("tacit.studio"), PackageLoader("tacit.report")])
+    found = environment(loader)
+    found.filters["percent"] = lambda value: f"{100 * value:.1f} %"
+    found.globals["figure"] = figure
+    found.globals["guarantee_box"] = guarantee_box
+    return found

@@ -1,0 +1,78 @@
+"""The folder that studio and command line share: what lies where, and which names are allowed.
+
+data/      .npz files that imports wrote
+uploads/   files as they were dropped, until they are imported
+models/    one bundle folder per training
+jobs/      one folder per command that was started here
+ledgers/   budget ledgers
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.errors import TacitError
+
+ROOMS = ("data", "uploads", "models", "jobs", "ledgers")
+# Starts with a letter or digit: no hidden file, no option of a command, no way out of the folder.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,79}")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """One folder on disk; `open_workspace` makes it."""
+
+    root: Path
+
+    def place(self, room: str, name: str) -> Path:
+        """Where `name` lies in a room, whether it exists or not; odd names are refused."""
+        return self.root / room / checked_name(name)
+
+    def existing(self, room: str, name: str) -> Path:
+        """A file or folder that must be there."""
+        found = self.place(room, name)
+        if not found.exists():
+            raise TacitError(f"there is no {name!r} in {room}/ of the workspace; look at the list.")
+        return found
+
+    def names(self, room: str, pattern: str = "*") -> list[str]:
+        """What a room holds, the newest first."""
+        found = [path for path in (self.root / room).glob(pattern) if _NAME.fullmatch(path.name)]
+        return [path.name for path in sorted(found, key=_changed, reverse=True)]
+
+    def free(self, room: str, stem: str, suffix: str = "") -> Path:
+        """A place that is not taken: `stem`, or `stem-2`, `stem-3` and so on."""
+        stem = checked_name(re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-.") or "unnamed")
+        tried = (f"{stem}{suffix}", *(f"{stem}-{n}{suffix}" for n in range(2, 10_000)))
+        places = (self.root / room / name for name in tried)
+        return next(place for place in places if not place.exists())
+
+
+def open_workspace(root: Path) -> Workspace:
+    """The workspace in this folder, made if it is not there."""
+    try:
+        for room in ROOMS:
+            (root / room).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TacitError(
+            f"cannot make a workspace in {root}: {error.strerror}; choose another --workspace."
+        ) from error
+    return Workspace(root.absolute())
+
+
+def checked_name(name: str) -> str:
+    """A name that stays inside its room."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise TacitError(
+            f"{name[:80]!r} is no name here; use letters, digits, '.', '-', '_' and spaces."
+        )
+    return name
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # removed since the folder was listed
+        return 0.0
