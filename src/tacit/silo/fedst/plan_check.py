@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.silo.fedst.search import public_parameters
+from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.plan import Plan
 
-# What an engine takes before any data, and what one time step of a series takes for each candidate
-# of a batch; both measured, the latter generously.
-BASE_BYTES = 300 * 10**6
-BYTES_PER_STEP = 48
+# What an engine takes before any data (measured), the two words of a replicated share of each value
+# and of its square, and those of each distance.
+BASE_BYTES = 250 * 10**6
+BYTES_PER_STEP = 32
 BYTES_PER_DISTANCE = 16
 
 
@@ -36,10 +36,8 @@ def check_plan(plan: Plan) -> None:
 
 
 def memory_of(plan: Plan) -> int:
-    """About how many bytes an engine takes for this plan."""
-    settings = settings_from(plan.params)
+    """How many bytes an engine takes at least for this plan, whatever its blocks are."""
     n_series = sum(plan.counts)
-    batch = min(settings.batch_size, settings.n_candidates)
-    steps = n_series * plan.series_length * plan.n_channels * batch
-    distances = n_series * settings.n_candidates
+    steps = n_series * plan.series_length * plan.n_channels
+    distances = n_series * settings_from(plan.params).n_candidates
     return BASE_BYTES + BYTES_PER_STEP * steps + BYTES_PER_DISTANCE * distances

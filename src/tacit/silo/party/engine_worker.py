@@ -27,6 +27,9 @@ from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.session import LocalInputs, ProgramResult
 
 _PR_SET_PDEATHSIG = 1
+_NO_MEMORY = (
+    "the engine ran out of memory; agree on a smaller batch_size or fewer series with all parties."
+)
 
 
 def main(descriptor: int) -> None:
@@ -43,6 +46,8 @@ def main(descriptor: int) -> None:
         frames.send({"t": "fault", "rank": fault.rank, "what": fault.what})
     except TacitError as error:
         frames.send({"t": "error", "sentence": str(error), "own": True})
+    except MemoryError:
+        frames.send({"t": "error", "sentence": _NO_MEMORY, "own": True})
     except RuntimeError as error:
         # SPU's own errors, a lost link in most cases; the party decides who is at fault.
         traceback.print_exc()

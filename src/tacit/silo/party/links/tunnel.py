@@ -72,6 +72,7 @@ class Tunnel:
         self._on_lost = on_lost
         self._inbound: dict[int, _End] = {}
         self._carried: set[int] = set()
+        self._begun: list[_End] = []
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._deadline = 0.0
@@ -109,9 +110,11 @@ class Tunnel:
         return end
 
     def _begin_inbound(self, outside: _End) -> None:
+        self._begun.append(outside)
         self._start(self._join_inbound(outside))
 
     def _begin_outbound(self, inside: _End) -> None:
+        self._begun.append(inside)
         self._start(self._join_outbound(inside))
 
     async def _join_inbound(self, outside: _End) -> None:
@@ -171,8 +174,8 @@ class Tunnel:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for server in self._servers:
             server.close()
-        for end in self._inbound.values():
-            end.close()
+        for end in self._begun:
+            end.abort()
 
 
 class _End(asyncio.Protocol):
@@ -246,6 +249,13 @@ class _End(asyncio.Protocol):
         self.is_closed = True
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close both ends now, whatever is on its way."""
+        self.drop()
+        for end in (self, self.other):
+            if end is not None and end._transport is not None:
+                end._transport.abort()
 
     def _finish(self, reason: str, *, is_fault: bool = False) -> None:
         first, on_end = not self.is_closed, self.on_end
