@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.learning.head import class_scores, feature_map
+from tacit.fleet.learning.head import class_scores
 from tacit.fleet.reports.calibration import default_rounds, make_plan
+from tacit.fleet.simulation.feature_rows import feature_rows
 from tacit.fleet.simulation.fleet import make_fleet
 from tacit.fleet.simulation.simulator import SimulatedRun, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
@@ -158,7 +159,7 @@ class DPTimeFLClassifier(ClientClassifier):
             n_min=self.n_min,
             n_kernels=self.n_kernels,
         )
-        rows = feature_map(plan).transform(X)
+        rows = feature_rows(plan, X)
         fleet = make_fleet(rows, labels, client, n_clients=n_clients, n_classes=len(plan.classes))
         run: SimulatedRun = simulate(
             fleet,
@@ -221,7 +222,7 @@ class DPTimeFLClassifier(ClientClassifier):
         X = as_cube(X)
         if self.mode == "published":
             return self.run_.scores(X)
-        return class_scores(feature_map(self.plan_).transform(X), self.model_.average)
+        return class_scores(feature_rows(self.plan_, X), self.model_.average)
 
     def _predict(self, X: Floats) -> NDArray[Any]:
         chosen: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]

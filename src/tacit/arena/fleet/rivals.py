@@ -21,7 +21,8 @@ from tacit.arrays import Floats, Integers
 from tacit.data import Dataset
 from tacit.errors import TacitError
 from tacit.fleet.learning.clients import local_moves
-from tacit.fleet.learning.head import class_scores, feature_map, label_indices
+from tacit.fleet.learning.head import class_scores, label_indices
+from tacit.fleet.simulation.feature_rows import feature_rows
 from tacit.fleet.simulation.fleet import Fleet, make_fleet
 from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE, float_gaussian
@@ -83,9 +84,8 @@ def problem(task: Task, data: Dataset) -> Problem:
         delta=DELTA,
         n_rounds=80,
     )
-    features = feature_map(plan)
     fleet = make_fleet(
-        features.transform(deal.X_train),
+        feature_rows(plan, deal.X_train),
         label_indices(deal.y_train, plan.classes),
         deal.client,
         n_clients=options["n_clients"],
@@ -93,7 +93,7 @@ def problem(task: Task, data: Dataset) -> Problem:
     )
     shape = (len(plan.classes) - 1, plan.n_features)
     truth = label_indices(deal.y_test, plan.classes)
-    return Problem(fleet, features.transform(deal.X_test), truth, shape, task.epsilon, task.seed)
+    return Problem(fleet, feature_rows(plan, deal.X_test), truth, shape, task.epsilon, task.seed)
 
 
 def client_moves(fleet: Fleet, weights: Floats) -> Floats:
