@@ -68,7 +68,7 @@ def one_size(mechanism: str, n_clients: int) -> dict[str, Any]:
         "processor_seconds_a_round": round((time.process_time() - start) / ROUNDS, 3),
         "peak_mb": round(_peak_mb()),
         "peak_mb_before_the_fleet": round(before),
-        "bytes_up_per_client_and_round": report.messages_per_client * report.message_bytes,
+        "bytes_up_per_client_and_round": report.message_bytes + report.helper_bytes,
         "bytes_down_per_client_and_round": 8 * (3 * plan.dimension + 2),
         "client_processor_seconds": _client_seconds(plan, data.X_train[:WINDOWS], data.y_train),
     }
