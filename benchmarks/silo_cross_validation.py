@@ -1,12 +1,14 @@
-"""Compare the silo's linear classifiers by cross-validation on training series only.
+"""Compare the silo's linear classifiers and features by cross-validation on training series only.
 
-    TACIT_DATA=DIR python benchmarks/silo_cross_validation.py --out FILE [--sets 36]
+    TACIT_DATA=DIR python benchmarks/silo_cross_validation.py --out FILE [--sets 36] [--test]
 
 Five folds of each set of `results/current/silo_accuracy.jsonl`; the training part of each is dealt
 to three owners. One search per fold (500 candidates from P0's rows, 200 kept by F) feeds all
 classifiers: the logistic regression, ridge with fixed penalties, and 2^k gradient steps by the
-spectrum of the features, in float64. One JSON line per set; a set that the file holds already is
-not run again.
+spectrum of the features, in float64. The lines that begin with the name of a kind of features, or
+"all", take the default number of steps; "all" keeps the 300 best of all kinds. `--test` trains on
+all training series and scores the test part instead, for what was chosen before. One JSON line per
+set; a set that the file holds already is not run again.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from numpy.typing import NDArray
 
 from tacit.data import load_dataset, split_parties
 from tacit.silo.fedst.candidates import draw_candidates, encode
+from tacit.silo.fedst.classifiers.ridge import default_doublings
 from tacit.silo.fedst.classifiers.standard import standard_from
+from tacit.silo.fedst.dictionary import Word
 from tacit.silo.fedst.distances import own_distances, rescale_for
-from tacit.silo.fedst.search import public_parameters
-from tacit.silo.fedst.settings import Settings
+from tacit.silo.fedst.parameters import public_parameters
+from tacit.silo.fedst.settings import FEATURES, Settings
 
 Floats = NDArray[np.float64]
 N_FOLDS, N_PARTIES, KEPT = 5, 3, 200
@@ -39,10 +43,10 @@ def recorded_sets(n: int) -> list[str]:
 
 def fold_features(
     X: Floats, n_train: int, n_own: int, y: NDArray[np.intp], seed: int
-) -> tuple[Floats, Floats]:
-    """Standardised features of the series to train on, and of those left out; P0's come first."""
+) -> dict[str, Floats]:
+    """Standardised features of all series by kind; P0's rows come first, those scored last."""
     public = public_parameters(
-        Settings(seed=seed),
+        Settings(seed=seed, features=FEATURES),
         counts=(n_train,),
         n_classes=int(y.max()) + 1,
         series_length=X.shape[1],
@@ -54,10 +58,17 @@ def fold_features(
         own_distances(encoded, c.windows, rescale_for(c.windows.shape[1], public.encoding))
         for c in drawn
     ]
-    distances = np.concatenate(found)
-    kept = distances[np.argsort(-between_share(distances[:, :n_train], y), kind="stable")[:KEPT]]
-    table = standard_from(kept[:, :n_own]).apply(kept)
-    return table[:n_train], table[n_train:]
+    levels, items = public.features.levels(encoded), public.features.items
+    words = np.array([isinstance(item, Word) for item in items])
+    kinds = {"shapelets": np.concatenate(found), "intervals": levels[~words]}
+    kinds |= {"dictionary": levels[words]} if words.any() else {}
+    kinds["all"] = np.concatenate(list(kinds.values()))
+    tables = {}
+    for kind, features in kinds.items():
+        best = np.argsort(-between_share(features[:, :n_train], y), kind="stable")
+        kept = features[best[: KEPT * 3 // 2 if kind == "all" else KEPT]]
+        tables[kind] = standard_from(kept[:, :n_own]).apply(kept)
+    return tables
 
 
 def between_share(distances: NDArray[Any], y: NDArray[np.intp]) -> Floats:
@@ -87,43 +98,54 @@ def logistic(table: Floats, target: Floats, n_steps: int = 300) -> tuple[Floats,
 
 
 def hits_of_fold(
-    table: Floats, y: NDArray[np.intp], left_out: Floats, truth: NDArray[np.intp]
+    table: Floats, y: NDArray[np.intp], truth: NDArray[np.intp], *, compare: bool
 ) -> dict[str, NDArray[np.bool_]]:
-    """Which series left out each classifier gets right."""
+    """Which series left out, the last rows of the table, each classifier gets right."""
+    table, left_out = np.split(table, [len(y)])
     target = np.eye(int(y.max()) + 1)[y]
-    weights, biases = logistic(table, target)
-    hits = {"log": (left_out @ weights + biases).argmax(axis=1) == truth}
     mean = table.mean(axis=0)
     left, values, right = np.linalg.svd(table - mean, full_matrices=False)
     moved = left.T @ (target - target.mean(axis=0))
     bound = 2 ** (np.ceil(np.log2(max(np.sum(values**2), 1e-9)) * 4) / 4)
-    usual = round(np.log2(table.size))
-    filters = {
-        f"lw{c}": 1 - (1 - values**2 / bound) ** (2 ** max(usual + c, 1)) for c in range(-8, 0)
-    }
-    filters |= {f"r{p}": values**2 / (values**2 + p) for p in (3, 10, 30, 100)}
+    usual = default_doublings(n_series=len(y), n_features=table.shape[1])
+    more = {f"lw{c}": max(usual + c + 5, 1) for c in range(-8, 0)} if compare else {}
+    doublings = {"": usual} | more
+    filters = {k: 1 - (1 - values**2 / bound) ** (2**n) for k, n in doublings.items()}
+    if compare:
+        filters |= {f"r{p}": values**2 / (values**2 + p) for p in (3, 10, 30, 100)}
+    hits = {}
     for name, kept in filters.items():
         weights = right.T @ ((kept / np.maximum(values, 1e-12))[:, None] * moved)
         scores = (left_out - mean) @ weights + target.mean(axis=0)
         hits[name] = scores.argmax(axis=1) == truth
+    if compare:
+        weights, biases = logistic(table, target)
+        hits["log"] = (left_out @ weights + biases).argmax(axis=1) == truth
     return hits
 
 
-def accuracies(name: str) -> dict[str, float]:
-    """Mean accuracy of each classifier over all training series of one set."""
+def accuracies(name: str, *, test: bool) -> dict[str, float]:
+    """Mean accuracy of each classifier and kind of features over the series scored of one set."""
     data = load_dataset(name)
-    codes = np.array([data.classes.index(label) for label in data.y_train], dtype=np.intp)
-    fold = split_parties(codes, n_parties=N_FOLDS, rng=np.random.default_rng(100))
+    X = np.concatenate([data.X_train, data.X_test] if test else [data.X_train])[:, 0]
+    labels = np.concatenate([data.y_train, data.y_test] if test else [data.y_train])
+    codes = np.array([data.classes.index(label) for label in labels], dtype=np.intp)
+    fold = (np.arange(len(codes)) < len(data.y_train)).astype(int)
+    if not test:
+        fold = split_parties(codes, n_parties=N_FOLDS, rng=np.random.default_rng(100))
     hits: dict[str, list[NDArray[np.bool_]]] = {}
-    for number in range(N_FOLDS):
+    for number in range(1 if test else N_FOLDS):
         rows, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         party = split_parties(codes[rows], n_parties=N_PARTIES, rng=np.random.default_rng(number))
         rows = rows[np.argsort(party, kind="stable")]
-        X = np.asarray(data.X_train, dtype=np.float64)[np.concatenate([rows, out]), 0]
+        series = X[np.concatenate([rows, out])].astype(np.float64)
         n_own = int(np.sum(party == 0))
-        table, left_out = fold_features(X, len(rows), n_own, codes[rows], number)
-        for key, found in hits_of_fold(table, codes[rows], left_out, codes[out]).items():
-            hits.setdefault(key, []).append(found)
+        tables = fold_features(series, len(rows), n_own, codes[rows], number)
+        for kind, table in tables.items():
+            compare = kind == "shapelets" and not test
+            found = hits_of_fold(table, codes[rows], codes[out], compare=compare)
+            for key, right in found.items():
+                hits.setdefault(key or kind, []).append(right)
     return {key: float(np.concatenate(found).mean()) for key, found in hits.items()}
 
 
@@ -132,19 +154,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=36)
+    parser.add_argument("--test", action="store_true")
     asked = parser.parse_args()
     done = asked.out.read_text().splitlines() if asked.out.exists() else []
     known = {json.loads(line)["data"] for line in done}
     for name in recorded_sets(asked.sets):
         if name not in known:
             with asked.out.open("a") as file:
-                file.write(json.dumps({"data": name, "accuracy": accuracies(name)}) + "\n")
+                file.write(
+                    json.dumps({"data": name, "accuracy": accuracies(name, test=asked.test)}) + "\n"
+                )
     lines = [json.loads(line)["accuracy"] for line in asked.out.read_text().splitlines()]
     for key in lines[0]:
-        difference = np.array([line[key] - line["log"] for line in lines])
+        difference = np.array(
+            [line.get(key, line["shapelets"]) - line["shapelets"] for line in lines]
+        )
         error = difference.std(ddof=1) / np.sqrt(len(lines)) if len(lines) > 1 else 0.0
-        mean = np.mean([line[key] for line in lines])
-        print(f"{key:6} {mean:.4f} {difference.mean():+.4f} ({error:.4f}) over {len(lines)} sets")
+        mean = np.mean([line.get(key, line["shapelets"]) for line in lines])
+        print(f"{key:10} {mean:.4f} {difference.mean():+.4f} ({error:.4f}) over {len(lines)} sets")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ import numpy as np
 
 from tacit._version import VERSION
 from tacit.silo.fedst.candidates import draw_candidates, encode
+from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.plaintext import fit_pooled
-from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan, default_protocol, running_versions

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from command import tacit
+from left_out import skip_if_left_out
 from tacit.arena.grid import Choice
 from tacit.arena.record import run_task
 from tacit.arena.results.earlier import earlier_records
@@ -112,6 +113,7 @@ def persons(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def done(task: Task) -> dict[str, Any]:
     record = run_task(task)
+    skip_if_left_out(record.get("reason", ""))
     assert record["status"] == "done", record.get("reason")
     return record
 

@@ -103,6 +103,7 @@ def test_the_page_holds_every_table_and_loads_nothing(page: str) -> None:
     assert 'name="viewport"' in page
 
 
+@pytest.mark.seconds
 def test_every_figure_is_a_picture_file_too(made: dict[str, Path], page: str) -> None:
     pictures = sorted(made["pictures"].glob("*.svg"))
     assert len(pictures) > 15

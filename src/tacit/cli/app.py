@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from tacit.cli import (
     collector,
     data,
     demo,
+    export,
     fedst,
     fleet,
     hybrid,
@@ -49,6 +51,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
 app.command("release")(local.release_command)
+app.command("export")(export.export_command)
 app.command("classify")(local.classify_command)
 app.command("serve")(serve.serve_command)
 app.command("send")(serve.send_command)
@@ -91,9 +94,15 @@ def _root(
     """Options before the command."""
 
 
+@cache
+def _commands() -> Any:
+    """The tree, built once per process: reading all the signatures takes most of a short call."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; never let a traceback out for bad input."""
-    command = typer.main.get_command(app)
+    command = _commands()
     verbose, words = _without_verbose(arguments)
     if verbose:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")

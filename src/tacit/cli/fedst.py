@@ -34,6 +34,12 @@ def train_fedst(
     classifier: Annotated[
         str, typer.Option("--classifier", help="ridge, logistic or forest.")
     ] = "ridge",
+    features: Annotated[
+        str,
+        typer.Option(
+            "--features", help="shapelets, intervals, dictionary, several by comma, or all."
+        ),
+    ] = "shapelets",
     candidates: Annotated[
         int, typer.Option("--candidates", help="Windows of P0's series to examine.")
     ] = 500,
@@ -99,6 +105,7 @@ def train_fedst(
             distance=distance,
             n_trees=trees,
             depth=depth,
+            features=tuple(features.split(",")),
             epsilon=epsilon,
             ledger=None if ledger is None else str(ledger),
             random_state=seed,
@@ -114,6 +121,10 @@ def train_fedst(
         "bytes_sent": model.history_["bytes_sent"],
         "shapelets": [
             {"series": s.series, "start": s.start, "length": s.length} for s in model.shapelets_
+        ],
+        "features": [
+            {"kind": model.model_.kind(k), "description": model.model_.description(k)}
+            for k in range(len(model.model_.items))
         ],
         "candidates": model.history_["n_examined"],
         "parties": parties,
@@ -150,6 +161,7 @@ def _show(result: dict[str, Any]) -> None:
         ("sent by P0", f"{result['bytes_sent'] / 1e6:.1f} MB"),
         ("candidates", result["candidates"]),
         ("shapelets", len(result["shapelets"])),
+        ("intervals and words", len(result["features"]) - len(result["shapelets"])),
     ]
     if "page" in result:
         rows.append(("page", result["page"]))

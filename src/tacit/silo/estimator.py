@@ -14,7 +14,7 @@ from tacit.arrays import Floats
 from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import Guarantee, Unprotected
-from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings
+from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings, feature_kinds
 from tacit.system.extras import needs
 from tacit.system.seeds import generator
 
@@ -74,6 +74,7 @@ class FedSTClassifier(_PartyClassifier):
     distance : "dot", or "elementwise" for the paper's basic protocol (slow, equal results).
     lengths : candidate lengths; None for a grid from min(3, N/4) to N.
     normalise : z-normalise every series first; if False, `value_bound` must bound all values.
+    features : kinds of candidates: "shapelets", "intervals", "dictionary", several, or "all".
     epsilon : differential privacy of what P0 learns, in all; for classifier "forest" with scope
         "local-search", or with scope "federated" and quality "ig" (half of it for the shapelets).
     ledger : path of a ledger that is debited before an `epsilon` run; None for no ledger.
@@ -102,6 +103,7 @@ class FedSTClassifier(_PartyClassifier):
         n_trees: int = 40,
         depth: int | None = None,
         n_steps: int = 300,
+        features: str | tuple[str, ...] = "shapelets",
         epsilon: float | None = None,
         ledger: str | None = None,
         random_state: int | None = None,
@@ -121,6 +123,7 @@ class FedSTClassifier(_PartyClassifier):
         self.n_trees = n_trees
         self.depth = depth
         self.n_steps = n_steps
+        self.features = features
         self.epsilon = epsilon
         self.ledger = ledger
         self.random_state = random_state
@@ -161,6 +164,7 @@ class FedSTClassifier(_PartyClassifier):
             n_trees=self.n_trees,
             depth=self.depth,
             n_steps=self.n_steps,
+            features=feature_kinds(self.features),
             epsilon=self.epsilon,
             seed=public_seed,
         )

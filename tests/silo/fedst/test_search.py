@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import TacitError
+from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.program import fedst_program
-from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import Settings, settings_from
 from tacit.silo.plan import Plan
 from tacit.silo.secure.plain_session import run_plain

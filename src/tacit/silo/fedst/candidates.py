@@ -169,7 +169,7 @@ def counts_per_length(
     *, n_candidates: int, lengths: Sequence[int], series_length: int, n_series: int
 ) -> tuple[int, ...]:
     """How many candidates of each length: equal shares, never more than there are windows."""
-    check_at_least(n_candidates, 1, name="n_candidates")
+    check_at_least(n_candidates, 0, name="n_candidates")
     capacity = [n_series * (series_length - length + 1) for length in lengths]
     counts = [0] * len(lengths)
     left = min(n_candidates, sum(capacity))

@@ -28,13 +28,12 @@ from tacit.silo.fedst.classifiers.standard import (
     standard_from,
 )
 from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.fedst.parameters import PublicParameters, public_parameters
 from tacit.silo.fedst.privacy import add_noise, leaf_scale
 from tacit.silo.fedst.search import (
     OwnSeries,
-    PublicParameters,
     SearchResult,
     prepare,
-    public_parameters,
     reveal_best,
     search_candidates,
     share_data,
@@ -70,7 +69,7 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
     data = share_data(session, own, public)
     local_search = public.settings.scope == "local-search"
     searched = search_candidates(session, own, data, public, with_quality=not local_search)
-    k = public.settings.n_shapelets
+    k = public.settings.n_kept
     if local_search:
         indices = _own_choice(own, searched, public) if own.rank == 0 else None
     else:
@@ -94,7 +93,7 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
     info["batch_ends"] = list(searched.batch_ends)
     if own.rank == 0:
         assert indices is not None
-        places = _places(own, indices, distance_bits=public.encoding.distance_bits)
+        places = _places(own, indices, searched.n_cut, public.encoding.distance_bits)
         return ProgramResult(arrays=arrays | places, info=info)
     return ProgramResult(info=info)
 
@@ -118,18 +117,21 @@ class _StageCosts:
         self._time, self._bytes, self._rounds, self._compiled = now, sent, rounds, compiled
 
 
-def _places(own: OwnSeries, indices: NDArray[np.intp], *, distance_bits: int) -> Arrays:
-    """Where the chosen shapelets lie in P0's series."""
-    series = np.concatenate([c.series for c in own.candidates])[indices]
-    start = np.concatenate([c.start for c in own.candidates])[indices]
+def _places(own: OwnSeries, indices: NDArray[np.intp], n_cut: int, distance_bits: int) -> Arrays:
+    """Where the chosen shapelets lie in P0's series, and which item each other one is; else -1."""
+    empty = [np.empty(0, dtype=np.intp)]
     lengths = [np.full(len(c.series), c.windows.shape[1]) for c in own.candidates]
-    length = np.concatenate(lengths)[indices]
-    return {
-        "series": series.astype(np.int64),
-        "start": start.astype(np.int64),
-        "length": length.astype(np.int64),
-        "distance_bits": np.array([distance_bits], dtype=np.int64),
+    columns = {
+        "series": np.concatenate([*(c.series for c in own.candidates), *empty])[:n_cut],
+        "start": np.concatenate([*(c.start for c in own.candidates), *empty])[:n_cut],
+        "length": np.concatenate([*lengths, *empty])[:n_cut],
     }
+    cut = indices < n_cut
+    found = {name: np.full(len(indices), -1, dtype=np.int64) for name in (*columns, "item")}
+    for name, column in columns.items():
+        found[name][cut] = column[indices[cut]]
+    found["item"][~cut] = indices[~cut] - n_cut
+    return found | {"distance_bits": np.array([distance_bits], dtype=np.int64)}
 
 
 def _own_choice(
@@ -145,12 +147,12 @@ def _own_choice(
     def rank(session: Session) -> ProgramResult:
         data = share_data(session, rows, local)
         found = search_candidates(session, rows, data, local, with_quality=True)
-        best = reveal_best(session, found, local, k=public.settings.n_shapelets)
+        best = reveal_best(session, found, local, k=public.settings.n_kept)
         assert best is not None
         return ProgramResult(arrays={"best": best})
 
     # The same candidates as examined together, even if the contract ended the search early.
-    local = replace(local, batches=_examined(public, searched.n_examined))
+    local = replace(local, batches=_examined(public, searched.n_cut))
     local = replace(local, settings=replace(public.settings, time_contract=None, epsilon=None))
     return np.asarray(run_alone(rank).arrays["best"], dtype=np.intp)
 

@@ -7,7 +7,7 @@ shares; P0 learns the indices of the K best and nobody learns anything else.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,112 +16,32 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.errors import TacitError
 from tacit.silo.fedst.candidates import (
-    Batch,
     Candidates,
-    Encoding,
-    choose_encoding,
-    distance_bits_for,
     draw_candidates,
     encode,
-    length_grid,
-    plan_batches,
 )
 from tacit.silo.fedst.distances import (
     DISTANCES,
     own_distances,
     rescale_for,
 )
+from tacit.silo.fedst.parameters import GAINS, PublicParameters
 from tacit.silo.fedst.privacy import add_noise, selection_scale
 from tacit.silo.fedst.quality import (
     F_QUALITY,
-    check_series_count,
     gain_in_order,
     gain_keys,
     ig_quality_basic,
     key_bits,
 )
-from tacit.silo.fedst.secure_distances import BLOCK_WINDOWS, NARROW_DISTANCES
+from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.fedst.top_k import TOP_INDICES, top_indices
 from tacit.silo.fedst.transform import JOIN_COLUMNS, JOIN_ROWS
 from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, Session, Shared
 
-_GAINS = ("ig", "ig-basic")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicParameters:
-    """Everything public about one run that follows from the plan."""
-
-    settings: Settings
-    counts: tuple[int, ...]
-    n_classes: int
-    encoding: Encoding
-    batches: tuple[Batch, ...]
-
-    @property
-    def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Which batches are examined in step: as many as a party's memory allows.
-
-        One at a time where a contract of time or a gain asks for it, or where the engine would
-        have to compile each group.
-        """
-        bulk = self.settings.distance == "dot" and self.encoding.narrow and len(self.counts) > 2
-        alone = self.settings.time_contract is not None or self.settings.quality in _GAINS
-        if alone or not bulk:
-            return tuple((i,) for i in range(len(self.batches)))
-        groups: list[list[int]] = []
-        room = 0
-        for i, batch in enumerate(self.batches):
-            windows = self.encoding.series_length - batch.length + 1
-            size = batch.count * windows * sum(self.counts[1:])
-            if not groups or size > room:
-                groups.append([])
-                room = BLOCK_WINDOWS
-            groups[-1].append(i)
-            room -= size
-        return tuple(tuple(group) for group in groups)
-
-    @property
-    def n_series(self) -> int:
-        """M, the series of all owners."""
-        return sum(self.counts)
-
-
-def public_parameters(
-    settings: Settings,
-    *,
-    counts: Sequence[int],
-    n_classes: int,
-    series_length: int,
-    n_sources: int | None = None,
-) -> PublicParameters:
-    """Derive batches and encoding; `n_sources` is how many of P0's series feed candidates."""
-    check_series_count(sum(counts), quality=settings.quality)
-    if n_classes < 2:
-        raise TacitError(f"a classifier needs at least 2 classes, got {n_classes}.")
-    encoding = choose_encoding(
-        series_length=series_length,
-        normalise=settings.normalise,
-        value_bound=settings.value_bound,
-        distance_bits=distance_bits_for(sum(counts)),
-    )
-    batches = plan_batches(
-        n_candidates=settings.n_candidates,
-        lengths=settings.lengths or length_grid(series_length),
-        series_length=series_length,
-        n_series=counts[0] if n_sources is None else n_sources,
-        batch_size=settings.batch_size,
-        seed=settings.seed,
-    )
-    return PublicParameters(
-        settings=settings,
-        counts=tuple(counts),
-        n_classes=n_classes,
-        encoding=encoding,
-        batches=batches,
-    )
+_GAIN_ROWS = 128  # intervals or words whose series are sorted at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +120,8 @@ def _joined(session: Session, blocks: Sequence[Shared]) -> Shared | None:
 class SearchResult:
     """Distances (n, M) of the candidates examined, in shares, and what P0 knows about them."""
 
-    n_examined: int
+    n_examined: int  # the shapelets first, then intervals and words
+    n_cut: int  # of these, shapelets
     distances: Shared
     qualities: Shared | None
     own: Integers | None
@@ -224,7 +145,7 @@ def search_candidates(
         block, mine = _group_distances(session, own, data, public, group)
         distances.append(block)
         own_rows.append(mine)
-        if with_quality and public.settings.quality in _GAINS:
+        if with_quality and public.settings.quality in GAINS:
             gains.append(_batch_gain(session, own, data, public, block, number=group[0]))
         examined += sum(public.batches[i].count for i in group)
         spent = time.monotonic() - start
@@ -236,12 +157,17 @@ def search_candidates(
         session.progress(examined, total, f"{examined} candidates, about {left:.0f} s left")
         if examined < total and _out_of_time(session, public, spent=spent, batches=number + 1):
             break
+    for block, mine, gain in _public_blocks(session, own, data, public, with_quality):
+        distances.append(block)
+        own_rows.append(mine)
+        gains += [] if gain is None else [gain]
     joined = _joined(session, distances)
-    assert joined is not None  # there is at least one batch
+    assert joined is not None  # there is at least one batch, or one item
     qualities = _qualities(session, data, public, joined, gains) if with_quality else None
     rows = np.concatenate([r for r in own_rows if r is not None]) if own.rank == 0 else None
     return SearchResult(
-        n_examined=examined,
+        n_examined=joined.shape[0],
+        n_cut=examined,
         distances=joined,
         qualities=qualities,
         own=rows,
@@ -288,6 +214,39 @@ def _group_distances(
     return joined, mine
 
 
+def _public_blocks(
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    with_quality: bool,
+) -> Iterator[tuple[Shared, Integers | None, Shared | None]]:
+    """Levels (items, M) of the intervals and words, which each owner computes and shares."""
+    items = public.features.items
+    gains = with_quality and public.settings.quality in GAINS
+    height = _GAIN_ROWS if gains else max(1, len(items))
+    for start in range(0, len(items), height):
+        features = public.features.chosen(range(start, min(start + height, len(items))))
+        mine = features.levels(own.encoded)
+        blocks = [
+            session.share(
+                "features",
+                mine if owner == own.rank else None,
+                owner=owner,
+                shape=(len(features.items), count),
+                limit=2**public.encoding.distance_bits,
+            )
+            for owner, count in enumerate(public.counts)
+        ]
+        block = blocks[0] if len(blocks) == 1 else session.run_kernel(JOIN_COLUMNS, *blocks)
+        gain = None
+        if gains:
+            # An item belongs to no class: each takes its turn, publicly.
+            turns = (start + np.arange(len(features.items))) % public.n_classes
+            gain = _block_gain(session, own, data, public, block, turns)
+        yield block, mine if own.rank == 0 else None, gain
+
+
 def _batch_gain(
     session: Session,
     own: OwnSeries,
@@ -298,10 +257,23 @@ def _batch_gain(
     number: int,
 ) -> Shared:
     """Information gains of one batch, against the class of each candidate's own series."""
+    codes = own.y[own.candidates[number].series] if own.rank == 0 else None
+    return _block_gain(session, own, data, public, block, codes)
+
+
+def _block_gain(
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    block: Shared,
+    codes: NDArray[np.intp] | None,
+) -> Shared:
+    """Information gains of candidates against the classes that P0 names for them."""
     classes = None
-    if own.rank == 0:
-        classes = np.eye(public.n_classes, dtype=np.int64)[own.y[own.candidates[number].series]]
-    shape = (public.batches[number].count, public.n_classes)
+    if own.rank == 0 and codes is not None:
+        classes = np.eye(public.n_classes, dtype=np.int64)[codes]
+    shape = (block.shape[0], public.n_classes)
     shared = session.share("candidate classes", classes, owner=0, shape=shape, limit=1)
     static = {"tie_seed": public.settings.seed}
     operands = (block, data.indicators, shared)
@@ -355,7 +327,7 @@ def reveal_best(
     assert searched.qualities is not None
     qualities, k = searched.qualities, min(k, searched.n_examined)
     epsilon = public.settings.selection_epsilon
-    what = "shapelet indices"
+    what = _what_is_chosen(public.settings)
     if epsilon is None:
         best = session.run_kernel(TOP_INDICES, qualities, static={"k": k})
     else:
@@ -365,3 +337,7 @@ def reveal_best(
         best = session.run(top_indices, qualities, static={"k": k, "noised": True})
     indices = session.reveal(best, to=0, what=what)
     return None if indices is None else indices.astype(np.intp)
+
+
+def _what_is_chosen(settings: Settings) -> str:
+    return "shapelet indices" if settings.features == ("shapelets",) else "feature indices"

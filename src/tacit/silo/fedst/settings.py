@@ -16,6 +16,7 @@ from tacit.silo.fedst.quality import QUALITIES
 FEDERATED_SCOPES = ("federated", "local-search", "local-transform")
 PLAINTEXT_SCOPES = ("local", "global")
 SCOPES = FEDERATED_SCOPES + PLAINTEXT_SCOPES
+FEATURES = ("shapelets", "intervals", "dictionary")
 CLASSIFIERS = ("forest", "logistic", "ridge")
 _CHOICES = {
     "quality": QUALITIES,
@@ -24,7 +25,15 @@ _CHOICES = {
     "scope": SCOPES,
 }
 MOST_NOISED = 2**14  # candidates: beyond, noised keys would pass the padding of `top_indices`
-_COUNTS = ("n_candidates", "n_shapelets", "n_trees", "n_thresholds", "n_steps", "batch_size")
+_COUNTS = (
+    "n_candidates",
+    "n_shapelets",
+    "n_trees",
+    "n_thresholds",
+    "n_steps",
+    "batch_size",
+    "n_intervals",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +46,9 @@ class Settings:
     time_contract: seconds after which the search stops at the nearest batch boundary.
     doublings: of the steps of the ridge classifier; None for a rule from the public counts.
     epsilon: differential privacy of what P0 learns; only where it can be proved, see `check`.
-    seed: of the public choices (order of batches, row weights, features of a split).
+    features: kinds of candidates: "shapelets", "intervals", "dictionary"; the best of all are kept.
+    n_intervals: public random intervals, with seven statistics each.
+    seed: of the public choices (order of batches, intervals, row weights, features of a split).
     """
 
     quality: str = "f"
@@ -57,6 +68,8 @@ class Settings:
     doublings: int | None = None
     penalty: float = 1e-3
     batch_size: int = 32
+    features: tuple[str, ...] = ("shapelets",)
+    n_intervals: int = 150
     epsilon: float | None = None
     seed: int = 0
 
@@ -66,6 +79,7 @@ class Settings:
                 raise TacitError(
                     f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
                 )
+        _check_features(self.features)
         for name in _COUNTS:
             check_at_least(getattr(self, name), 1, name=name)
         check_at_least(self.seed, 0, name="seed")
@@ -94,6 +108,10 @@ class Settings:
                 f"with epsilon at most {MOST_NOISED} candidates fit the shared arithmetic, got "
                 f"{self.n_candidates}; examine fewer."
             )
+        if self.features != ("shapelets",):
+            raise TacitError(
+                f"epsilon is offered for shapelets only, got features {', '.join(self.features)}."
+            )
         searching = self.scope == "federated" and self.quality == "ig"
         if self.classifier != "forest" or not (searching or self.scope == "local-search"):
             raise TacitError(
@@ -114,6 +132,11 @@ class Settings:
             return None
         return self.epsilon - (self.selection_epsilon or 0.0)
 
+    @property
+    def n_kept(self) -> int:
+        """How many candidates are kept in all: half as many more where several kinds compete."""
+        return self.n_shapelets if len(self.features) == 1 else self.n_shapelets * 3 // 2
+
     def forest_depth(self, n_classes: int) -> int:
         """The depth of the trees."""
         return default_depth(n_classes) if self.depth is None else self.depth
@@ -128,6 +151,7 @@ class Settings:
         """Plain values for a plan."""
         plain = asdict(self)
         plain["lengths"] = None if self.lengths is None else list(self.lengths)
+        plain["features"] = list(self.features)
         return plain
 
 
@@ -142,7 +166,23 @@ def settings_from(params: Mapping[str, Any]) -> Settings:
     values = dict(params)
     if values.get("lengths") is not None:
         values["lengths"] = tuple(check_at_least(v, 1, name="lengths") for v in values["lengths"])
+    if "features" in values:
+        values["features"] = feature_kinds(values["features"])
     for name, value in values.items():
         if isinstance(value, float) and math.isnan(value):
             raise TacitError(f"{name} is not a number; give a value or leave it out.")
     return Settings(**values)
+
+
+def feature_kinds(asked: Any) -> tuple[str, ...]:
+    """The kinds named by one word, "all" among them, or by several."""
+    names = (asked,) if isinstance(asked, str) else tuple(asked)
+    if names == ("all",):
+        return FEATURES
+    _check_features(names)
+    return tuple(kind for kind in FEATURES if kind in names)
+
+
+def _check_features(names: tuple[Any, ...]) -> None:
+    if not names or len(set(names)) != len(names) or not set(names) <= set(FEATURES):
+        raise TacitError(f"features must be some of {', '.join(FEATURES)}, or all, got {names!r}.")
