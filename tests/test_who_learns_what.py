@@ -25,7 +25,7 @@ ROLES = {
 # Of these there is one in a run, so that no pair has it twice.
 ONE_OF_A_KIND = {"P0", "shuffler", "analyser", "server", "trainer", "fleet role"}
 # Where noise is drawn in floating point: methods to compare with, a bound on ideal noise, and the
-# simulator's shortcut for large fleets, which its guarantee states; no client's report is in it.
+# simulator's shortcut for large fleets, which says so in its guarantee; no report leaves that way.
 COMPARED = {
     "arena/rivals.py",
     "arena/fleet/rivals.py",

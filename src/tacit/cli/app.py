@@ -23,17 +23,15 @@ from tacit.cli import (
     data,
     demo,
     export,
-    fedst,
     fleet,
-    hybrid,
     ledger,
     local,
     serve,
     silo,
     studio,
-    timefl,
 )
 from tacit.cli.common import new_app
+from tacit.cli.train import fedst, hybrid, timefl
 from tacit.errors import TacitError
 from tacit.system.extras import missing
 

@@ -17,7 +17,7 @@ from tacit.cli.common import (
     progress_bar,
 )
 from tacit.cli.local import check_new_bundle
-from tacit.cli.timefl import check_choice
+from tacit.cli.train.timefl import check_choice
 
 
 def train_hybrid(
