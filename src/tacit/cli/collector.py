@@ -17,6 +17,12 @@ StoreArgument = Annotated[
     str,
     typer.Argument(metavar="STORE", help="SQLite file or postgresql:// address of the store."),
 ]
+KeepDays = Annotated[
+    int | None, typer.Option("--keep-days", help="Erase single releases after so many days.")
+]
+KeepCountDays = Annotated[
+    int | None, typer.Option("--keep-count-days", help="Erase counts after so many days.")
+]
 
 
 @app.command("codes")
@@ -175,12 +181,8 @@ def revoke_command(
 @app.command("erase")
 def erase_command(
     store: StoreArgument,
-    keep_days: Annotated[
-        int | None, typer.Option("--keep-days", help="Erase single releases after so many days.")
-    ] = None,
-    keep_count_days: Annotated[
-        int | None, typer.Option("--keep-count-days", help="Erase counts after so many days.")
-    ] = None,
+    keep_days: KeepDays = None,
+    keep_count_days: KeepCountDays = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Erase what is older than so many days, now; 'tacit serve --keep-days' does it every hour.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.collector import KeepCountDays, KeepDays
 from tacit.cli.common import JsonFlag, check_new_file, emit
 from tacit.cli.local import BundleArgument, load_bundle
 from tacit.errors import TacitError
@@ -56,12 +57,8 @@ def serve_command(
         list[str] | None,
         typer.Option("--allow-origin", help="Web page whose script may upload: https://host."),
     ] = None,
-    keep_days: Annotated[
-        int | None, typer.Option("--keep-days", help="Erase single releases after so many days.")
-    ] = None,
-    keep_count_days: Annotated[
-        int | None, typer.Option("--keep-count-days", help="Erase counts after so many days.")
-    ] = None,
+    keep_days: KeepDays = None,
+    keep_count_days: KeepCountDays = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve a bundle; with --store, collect the releases of many devices.

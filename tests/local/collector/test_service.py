@@ -403,3 +403,6 @@ def test_readers_need_the_token_and_devices_do_not(
     finally:
         log = process.stop()
     assert "Traceback" not in log
+    for line in log.splitlines():
+        assert json.loads(line).keys() <= {"time", "level", "event", "error"}
+        assert Identity.load(tmp_path / "device.json").name not in line

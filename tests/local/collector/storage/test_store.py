@@ -111,22 +111,27 @@ def test_the_store_is_private_and_survives_a_reopening(tmp_path: Path) -> None:
 
 
 @pytest.mark.seconds
-def test_another_process_that_opens_and_closes_the_store_takes_nothing_away(
-    tmp_path: Path,
-) -> None:
+def test_what_other_processes_write_is_seen_here(tmp_path: Path) -> None:
     """A second connection here must not drop the locks of the first, see `_check_place`."""
     store = open_store(tmp_path / "a.db")
     writer = Writer(store)
-    device = enrolled(store)
+    enrolled(store)
     other = (
-        "import sys; from tacit.local.collector.storage.store import Store; "
-        "Store.open(sys.argv[1]).close()"
+        "import sys; from tacit.local.collector.storage.store import Store\n"
+        "from tacit.local.collector.devices import make_codes\n"
+        "store = Store.open(sys.argv[1]); print(*make_codes(store, count=1)); store.close()"
     )
-    subprocess.run([sys.executable, "-c", other, str(tmp_path / "a.db")], check=True, timeout=120)
-    writer.upload(upload(device, ["a"], [0])).result(timeout=60)
+    for _ in range(2):
+        made = subprocess.run(
+            [sys.executable, "-c", other, str(tmp_path / "a.db")],
+            check=True,
+            timeout=120,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        change = enrol(made.stdout, secrets.token_bytes(32), now=store.clock.now())
+        writer.change(change).result(timeout=60)
     writer.close()
-    store.close()
-    assert counted(open_store(tmp_path / "a.db")) == {("", 0): 1}
 
 
 class TestCodes:
@@ -293,6 +298,15 @@ class TestWriter:
         assert {one.result(timeout=60) for one in waiting} == {Stored(1, 0)}
         assert writer.commits < len(waiting)
         assert sum(counted(store).values()) == 200
+        writer.close()
+
+    def test_what_is_acknowledged_is_committed(self, store: Store) -> None:
+        """Another connection sees it at once; an answer before the commit would come first."""
+        writer = Writer(store)
+        device = enrolled(store)
+        for n in range(1, 31):
+            writer.upload(upload(device, [f"w{n}"], [0])).result(timeout=60)
+            assert store.read("SELECT count(*) FROM collector_releases") == [(n,)]
         writer.close()
 
     def test_two_requests_of_one_device_at_once_count_once(self, store: Store) -> None:
