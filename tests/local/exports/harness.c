@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "tacit_device.h"
 
@@ -61,19 +60,6 @@ static void release(tacit_random random, size_t channels, size_t steps)
     }
 }
 
-static void milliseconds(long rounds)
-{
-    long calls = 0, i;
-    int symbol;
-    clock_t start;
-    if (fread(series, sizeof series, 1, stdin) != 1)
-        return;
-    start = clock();
-    for (i = 0; i < rounds; i++)
-        tacit_release(&memory, series, TACIT_CHANNELS, TACIT_STEPS, system_random, &calls, &symbol);
-    printf("%.6f\n", 1e3 * (double)(clock() - start) / CLOCKS_PER_SEC / (double)rounds);
-}
-
 int main(int argc, char **argv)
 {
     const char *task = argc > 1 ? argv[1] : "";
@@ -91,8 +77,6 @@ int main(int argc, char **argv)
         release(system_random, TACIT_CHANNELS, TACIT_STEPS - 1);
     else if (!strcmp(task, "memory"))
         printf("%lu\n", (unsigned long)sizeof memory);
-    else if (!strcmp(task, "time"))
-        milliseconds(atol(argv[2]));
     else
         return 1;
     return 0;

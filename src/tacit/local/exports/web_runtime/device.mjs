@@ -244,6 +244,8 @@ function workspace(model, bodies) {
     steps,
     padding,
     level: Array.from({ length: model.n_channels }, () => new Float32Array(steps + 2 * padding)),
+    zeros: new Float32Array(steps),
+    head: new Float32Array(steps),
     response: new Float32Array(steps),
     highest: new Float32Array(steps),
     lowest: new Float32Array(steps),
@@ -293,22 +295,28 @@ function addResponse(level, padding, steps, dilation, taps, at, response) {
   }
 }
 
-// The same for weights of -1 and 2, whose products are exact and need no rounding of their own.
-function addExactResponse(level, padding, steps, dilation, taps, response) {
-  const [w0, w1, w2, w3, w4, w5, w6, w7, w8] = taps;
+// The same for weights of -1 and 2, whose products are exact and need no rounding of their own, in
+// two parts: kernels that follow each other mostly share their first five taps.
+function addHead(level, padding, steps, dilation, taps, start, head) {
+  const [w0, w1, w2, w3, w4] = taps;
   let i = padding - HALF * dilation;
   for (let t = 0; t < steps; t++, i++) {
-    let sum = response[t];
-    sum = fround(sum + w0 * level[i]);
+    let sum = fround(start[t] + w0 * level[i]);
     sum = fround(sum + w1 * level[i + dilation]);
     sum = fround(sum + w2 * level[i + 2 * dilation]);
     sum = fround(sum + w3 * level[i + 3 * dilation]);
-    sum = fround(sum + w4 * level[i + 4 * dilation]);
-    sum = fround(sum + w5 * level[i + 5 * dilation]);
-    sum = fround(sum + w6 * level[i + 6 * dilation]);
-    sum = fround(sum + w7 * level[i + 7 * dilation]);
-    sum = fround(sum + w8 * level[i + 8 * dilation]);
-    response[t] = sum;
+    head[t] = sum + w4 * level[i + 4 * dilation]; // rounded by the array
+  }
+}
+
+function addTail(level, padding, steps, dilation, taps, head, response) {
+  const w5 = taps[5], w6 = taps[6], w7 = taps[7], w8 = taps[8];
+  let i = padding + dilation;
+  for (let t = 0; t < steps; t++, i++) {
+    let sum = fround(head[t] + w5 * level[i]);
+    sum = fround(sum + w6 * level[i + dilation]);
+    sum = fround(sum + w7 * level[i + 2 * dilation]);
+    response[t] = sum + w8 * level[i + 3 * dilation];
   }
 }
 
@@ -329,29 +337,46 @@ const KERNELS = (() => {
       for (let k = j + 1; k < TAPS; k++) {
         const taps = new Float32Array(TAPS).fill(-1);
         taps[i] = taps[j] = taps[k] = 2;
-        kernels.push(taps);
+        kernels.push({ taps, head: taps.subarray(0, 5).join() });
       }
   return kernels;
 })();
 
 function proportions(work, pool, out) {
-  const { steps, padding, level, response } = work;
+  const { steps, response } = work;
   const pad = HALF * pool.dilation;
-  KERNELS.forEach((taps, kernel) => {
-    response.fill(0);
-    for (let c = 0; c < level.length; c++) {
-      if (pool.channels[kernel * level.length + c] === 0) continue;
-      addExactResponse(level[c], padding, steps, pool.dilation, taps, response);
-    }
-    const skip = steps > 2 * pad && kernel % 2 === pool.skip;
+  work.known = null;
+  KERNELS.forEach((kernel, number) => {
+    if (work.level.length === 1) singleResponse(work, pool.dilation, kernel);
+    else channelResponses(work, pool, kernel, number);
+    const skip = steps > 2 * pad && number % 2 === pool.skip;
     const first = skip ? pad : 0;
     const last = skip ? steps - pad : steps;
     for (let f = 0; f < pool.count; f++) {
-      const at = kernel * pool.count + f;
+      const at = number * pool.count + f;
       const count = countAbove(response, first, last, pool.values[at]);
       addFeature(out, at, fround(count / (last - first)));
     }
   });
+}
+
+function singleResponse(work, dilation, { taps, head }) {
+  const { steps, padding, level, zeros, response } = work;
+  if (work.known !== head) {
+    addHead(level[0], padding, steps, dilation, taps, zeros, work.head);
+    work.known = head;
+  }
+  addTail(level[0], padding, steps, dilation, taps, work.head, response);
+}
+
+function channelResponses(work, pool, { taps }, number) {
+  const { steps, padding, level, response } = work;
+  response.fill(0);
+  for (let c = 0; c < level.length; c++) {
+    if (pool.channels[number * level.length + c] === 0) continue;
+    addHead(level[c], padding, steps, pool.dilation, taps, response, work.head);
+    addTail(level[c], padding, steps, pool.dilation, taps, work.head, response);
+  }
 }
 
 function countAbove(response, first, last, bias) {
