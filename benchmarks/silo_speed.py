@@ -36,7 +36,7 @@ from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan, default_protocol, running_versions
 from tacit.silo.secure.session import LocalInputs
 
-PARTS = ("ridge", "default", "gain", "ratio", "growth")
+PARTS = ("ridge", "size", "default", "gain", "ratio", "growth")
 SEARCH_ONLY: dict[str, Any] = {
     "scope": "local-transform",
     "classifier": "forest",
@@ -175,6 +175,24 @@ def part_ridge(cache: Path, out: Path) -> None:
         outcome, record, inputs = run(parties=3, cache=cache, **sizes)
         record["equal_to_plaintext"] = same_shapelets(outcome, record, inputs)
         save(out, {"part": "ridge", "variant": "+dot+F", "state": state, **record})
+
+
+def part_size(cache: Path, out: Path) -> None:
+    """Processor seconds and the largest memory of a process at four times as many series."""
+    records = []
+    for m in (2048, 8192):
+        _, record, _ = run(
+            m=m, n=100, parties=3, candidates=100, cache=cache, n_shapelets=50, lengths=[40, 70]
+        )
+        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        record["largest_process_mb"] = round(largest / 1024)
+        records.append(record)
+        save(out, {"part": "size", "variant": "+dot+F", "state": "ridge", **record})
+    growth = records[1]["cpu_seconds"] / records[0]["cpu_seconds"] / 4
+    print(
+        f"size     processor seconds at 8192 over 2048 series: {growth:.2f} of linear growth; "
+        f"largest process {records[1]['largest_process_mb']} MB"
+    )
 
 
 def part_gain(cache: Path, out: Path) -> None:

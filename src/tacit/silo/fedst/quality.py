@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.fedst.distances import DISTANCE_BITS, additive
 from tacit.silo.secure.kernels import Kernel, Shape
 from tacit.silo.secure.replicated import Pair, Replicated, Words
 from tacit.silo.secure.sorting_network import maximum_of_last_axis, next_power_of_two
@@ -251,7 +251,8 @@ def _best_gain(left: Array, n_left: Array | NDArray[np.int64], ours: Array, n_se
     best = maximum_of_last_axis(jnp.sum(_x_log_x(cells), axis=0) - sides)
     whole = jnp.stack([ours, n_series - ours], axis=0)
     gain = best - jnp.sum(_x_log_x(whole), axis=0) + n_series * np.log2(n_series)
-    return jnp.floor(jnp.maximum(gain, 0.0) * (2.0**GAIN_BITS / n_series) + 0.5).astype(left.dtype)
+    steps = jnp.floor(jnp.maximum(gain, 0.0) * (2.0**GAIN_BITS / n_series) + 0.5)
+    return additive(steps.astype(left.dtype))
 
 
 def _x_log_x(count: Array | NDArray[np.int64]) -> Array | NDArray[np.float64]:
