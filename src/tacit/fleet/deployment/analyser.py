@@ -178,7 +178,7 @@ class Analyser:
             self._pending = batch.batch_id
 
     def give_up(self, refused: Refused, round_number: int) -> None:
-        """End the round whose batch was refused for good, unopened: there will be no other of it."""
+        """End the round whose batch was refused for good, unopened: there will be no other."""
         with self._taking:
             waits = refused.code not in _ENDS_A_ROUND or self.processing or self.finished
             if waits or round_number != self._state.next_round:

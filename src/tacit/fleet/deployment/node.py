@@ -30,6 +30,7 @@ from tacit.fleet.deployment.seal import Sealer, sealed_size
 from tacit.fleet.deployment.wire.signatures import digest_of, public_half, sign
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.reports.protocol import Parts
+from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
 from tacit.system.certificates import trust_only
 from tacit.system.files import write_once
@@ -47,6 +48,15 @@ class Acknowledgement:
 
     accepted: bool
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOffer:
+    """What the shuffler says: the open round, which process says it, and whether all is over."""
+
+    round_number: int | None
+    instance: str
+    finished: bool
 
 
 class ShufflerClient:
@@ -69,8 +79,23 @@ class ShufflerClient:
 
     def open_round(self) -> int | None:
         """The round that the shuffler collects now, or None."""
+        return self.offer().round_number
+
+    def offer(self) -> RoundOffer:
+        """Where the run stands, as the shuffler knows it."""
         answer = self._http.get("/v1/status").raise_for_status().json()
-        return None if answer["round"] is None else int(answer["round"])
+        return RoundOffer(
+            round_number=None if answer["round"] is None else int(answer["round"]),
+            instance=str(answer["instance"]),
+            finished=bool(answer["finished"]),
+        )
+
+    def model(self, round_number: int) -> bytes | None:
+        """The model of the open round, or None if it is that of another round by now."""
+        response = self._http.get("/v1/model").raise_for_status()
+        if response.headers.get("x-tacit-round") != str(round_number):
+            return None
+        return response.content
 
     def send(self, body: bytes, *, round_number: int) -> Acknowledgement:
         """Hand over one node's sealed report; what is there already counts as handed over."""
@@ -107,6 +132,7 @@ class Outbox:
         self._subject = config.name
         self._run = fleet.run
         self._learner = learner
+        self._costs = fleet.node_costs
         budget = learner.node_budget()
         self._ledger = Ledger.open(
             config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
@@ -192,10 +218,17 @@ class Outbox:
         earlier = len(self._ledger.entries(self._subject))
         self._ledger.debit(
             subject=self._subject,
-            guarantee=self._learner.node_cost(earlier + 1),
+            guarantee=self._cost(earlier),
             purpose=self._purpose(round_number),
             subject_kind="client",
         )
+
+    def _cost(self, earlier: int) -> DpGuarantee:
+        """What the node's next report costs; from its plan file, where accounting needs SciPy."""
+        if earlier < len(self._costs):
+            epsilon, delta = self._costs[earlier]
+            return self._learner.stated_cost(epsilon=epsilon, delta=delta)
+        return self._learner.node_cost(earlier + 1)
 
     def _delete_before(self, round_number: int) -> None:
         for path in self._folder.glob("round-*.sealed"):
