@@ -37,6 +37,8 @@ class BatchDelivery:
         self._tls = tls
         self._sums = sums
         self.trouble: str | None = None
+        self.finished = False
+        self.model: tuple[int, bytes] | None = None  # the open round's, for nodes that poll
 
     async def run(self, shuffler: Shuffler) -> None:
         """Ask for the round, wait until it is due, deliver, and so on until the run is finished.
@@ -48,7 +50,7 @@ class BatchDelivery:
         ) as client:
             await self._deliver(client, shuffler, await self._patiently(shuffler.waiting))
             while await self._open_next(client, shuffler):
-                await self._deliver(client, shuffler, await self._collected(shuffler))
+                await self._deliver(client, shuffler, await self._collected(client, shuffler))
         _LOG.info("the run is finished; no further round is opened")
 
     async def _open_next(self, client: httpx.AsyncClient, shuffler: Shuffler) -> bool:
@@ -62,9 +64,11 @@ class BatchDelivery:
             answer = await self._until_answered(client.build_request("GET", "/v1/status"), client)
             if answer.finished:
                 shuffler.open_round(None)
+                self.finished = True
                 return False
             try:
                 shuffler.open_round(answer.round_number)
+                await self._fetch_model(client)
                 return True
             except Refused as refused:
                 if str(refused) != said and not answer.processing:
@@ -72,10 +76,22 @@ class BatchDelivery:
                     said = str(refused)
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _collected(self, shuffler: Shuffler) -> Batch:
+    async def _fetch_model(self, client: httpx.AsyncClient) -> None:
+        """The public model of the round that was opened; nodes of Flower get it from the server."""
+        try:
+            response = await client.get("/v1/model")
+            if response.status_code == httpx.codes.OK:
+                self.model = int(response.headers["x-tacit-round"]), response.content
+                self.trouble = None
+        except (httpx.TransportError, ValueError, KeyError) as error:
+            self._say(f"the analyser does not answer ({_cause(error)})")
+
+    async def _collected(self, client: httpx.AsyncClient, shuffler: Shuffler) -> Batch:
         """Wait until the round is due with enough reports, and have its batch on disk."""
         while not shuffler.due():
             await asyncio.sleep(_TICK_SECONDS)
+            if self.model is None or self.model[0] != shuffler.round_number:
+                await self._fetch_model(client)
         return await self._patiently(shuffler.release)
 
     async def _deliver(

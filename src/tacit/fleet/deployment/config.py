@@ -20,6 +20,10 @@ from tacit.fleet.plan import FleetPlan, plan_from_json
 from tacit.system.toml import read_toml
 
 _KEY_HEX = 64
+_RUN_KEYS = {
+    *("run", "round_seconds", "analyser_key", "shuffler_key"),
+    *("most_nodes", "node_costs", "plan"),
+}
 LARGEST_BATCH = 2**32  # bytes; a plan whose full batch is larger is not made
 
 
@@ -27,7 +31,9 @@ LARGEST_BATCH = 2**32  # bytes; a plan whose full batch is larger is not made
 class RunDescription:
     """One deployment of a plan; public, and equal for all who take part.
 
-    The shuffler's time for a round, `round_seconds`, runs from the round's first report.
+    The shuffler's time for a round, `round_seconds`, runs from the round's first report. What a
+    node debits in its first, second, ... round is in `node_costs`, (epsilon, delta) each, where
+    working it out takes more than NumPy. The plan is calibrated for up to `most_nodes` nodes.
     """
 
     run: str
@@ -35,6 +41,8 @@ class RunDescription:
     analyser_key: str
     shuffler_key: str
     plan: FleetPlan
+    most_nodes: int = 2
+    node_costs: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         check_at_least(self.plan.n_min, 2, name="n_min")
@@ -66,6 +74,8 @@ class RunDescription:
             "round_seconds": self.round_seconds,
             "analyser_key": self.analyser_key,
             "shuffler_key": self.shuffler_key,
+            "most_nodes": self.most_nodes,
+            "node_costs": [list(cost) for cost in self.node_costs],
             "plan": json.loads(self.plan.to_json()),
         }
 
@@ -152,7 +162,7 @@ def own_host(listen: str) -> str:
 def read_run(path: Path) -> RunDescription:
     """Read and check a run's plan file."""
     plain = read_toml(path)
-    if set(plain) != {"run", "round_seconds", "analyser_key", "shuffler_key", "plan"}:
+    if set(plain) != _RUN_KEYS:
         raise TacitError(f"{path} is not a plan file; write it with 'tacit fleet init'.")
     return RunDescription(
         run=_typed(plain["run"], str, path=path, key="run"),
@@ -160,7 +170,16 @@ def read_run(path: Path) -> RunDescription:
         analyser_key=_typed(plain["analyser_key"], str, path=path, key="analyser_key"),
         shuffler_key=_typed(plain["shuffler_key"], str, path=path, key="shuffler_key"),
         plan=plan_from_json(json.dumps(plain["plan"])),
+        most_nodes=_typed(plain["most_nodes"], int, path=path, key="most_nodes"),
+        node_costs=_costs(plain["node_costs"], path=path),
     )
+
+
+def _costs(plain: Any, *, path: Path) -> tuple[tuple[float, float], ...]:
+    try:
+        return tuple((float(epsilon), float(delta)) for epsilon, delta in plain)
+    except (TypeError, ValueError) as error:
+        raise TacitError(f"{path}: node_costs must be pairs of numbers, got {plain!r}.") from error
 
 
 def read_config(path: Path, kind: type[_Config]) -> _Config:

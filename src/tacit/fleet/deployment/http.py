@@ -77,8 +77,15 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
             "n_min": shuffler.n_min,
             "forwarded": shuffler.forwarded,
             "instance": shuffler.instance,
+            "finished": delivery.finished,
             "trouble": _shuffler_trouble(shuffler, delivery),
         }
+
+    @app.get("/v1/model")
+    async def model() -> Response:
+        if delivery.model is None or delivery.model[0] != shuffler.round_number:
+            raise Refused("closed", "no round is open; ask for the status again later.")
+        return _model_response(delivery.model[1], round_number=delivery.model[0], run=shuffler.run)
 
     @app.post("/v1/reports/{run}/{round_number}")
     async def report(run: str, round_number: int, request: Request) -> dict[str, Any]:
@@ -129,6 +136,10 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
         return _ingest_status(analyser)
+
+    @app.get("/v1/model")
+    async def model() -> Response:
+        return _analyser_model(analyser)
 
     @app.post("/v1/batches/{run}/{round_number}")
     async def batch(
@@ -197,14 +208,22 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 
     @app.get("/v1/model")
     async def model() -> Response:
-        now = analyser.state
-        return Response(
-            now.model,
-            media_type="application/octet-stream",
-            headers={"x-tacit-round": str(now.next_round), "x-tacit-run": analyser.run},
-        )
+        return _analyser_model(analyser)
 
     return app
+
+
+def _analyser_model(analyser: Analyser) -> Response:
+    now = analyser.state
+    return _model_response(now.model, round_number=now.next_round, run=analyser.run)
+
+
+def _model_response(model: bytes, *, round_number: int, run: str) -> Response:
+    return Response(
+        model,
+        media_type="application/octet-stream",
+        headers={"x-tacit-round": str(round_number), "x-tacit-run": run},
+    )
 
 
 def _ingest_status(analyser: Analyser) -> dict[str, Any]:

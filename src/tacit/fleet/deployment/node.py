@@ -31,7 +31,8 @@ from tacit.fleet.deployment.seal import Sealer, sealed_size
 from tacit.fleet.deployment.wire.signatures import digest_of, public_half, sign
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.reports.protocol import Parts
-from tacit.ledger.persons import data_key, ledger_folder
+from tacit.guarantee import DpGuarantee
+from tacit.ledger import Ledger
 from tacit.system.certificates import trust_only
 from tacit.system.files import write_once
 from tacit.system.locks import locked
@@ -48,6 +49,15 @@ class Acknowledgement:
 
     accepted: bool
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOffer:
+    """What the shuffler says: the open round, which process says it, and whether all is over."""
+
+    round_number: int | None
+    instance: str
+    finished: bool
 
 
 class ShufflerClient:
@@ -70,8 +80,23 @@ class ShufflerClient:
 
     def open_round(self) -> int | None:
         """The round that the shuffler collects now, or None."""
+        return self.offer().round_number
+
+    def offer(self) -> RoundOffer:
+        """Where the run stands, as the shuffler knows it."""
         answer = self._http.get("/v1/status").raise_for_status().json()
-        return None if answer["round"] is None else int(answer["round"])
+        return RoundOffer(
+            round_number=None if answer["round"] is None else int(answer["round"]),
+            instance=str(answer["instance"]),
+            finished=bool(answer["finished"]),
+        )
+
+    def model(self, round_number: int) -> bytes | None:
+        """The model of the open round, or None if it is that of another round by now."""
+        response = self._http.get("/v1/model").raise_for_status()
+        if response.headers.get("x-tacit-round") != str(round_number):
+            return None
+        return response.content
 
     def send(self, body: bytes, *, round_number: int) -> Acknowledgement:
         """Hand over one node's sealed report; what is there already counts as handed over."""
@@ -106,7 +131,11 @@ class Outbox:
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
         self._learner = learner
-        self._ledger = person_ledger(config, fleet, learner)
+        self._costs = fleet.node_costs
+        budget = learner.node_budget()
+        self._ledger = Ledger.open(
+            config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
+        )
         # A blind shuffler's analyser must not learn the sender, so nothing of it is bound in.
         self._sender = public_half(read_key(config.signing_key)) if learner.helper_bytes else b""
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
@@ -176,6 +205,26 @@ class Outbox:
 
     def _path(self, round_number: int) -> Path:
         return self._folder / f"round-{round_number:06d}.sealed"
+
+    def _debited(self, round_number: int) -> bool:
+        purpose = self._purpose(round_number)
+        return any(entry.purpose == purpose for entry in self._ledger.entries(self._subject))
+
+    def _debit(self, round_number: int) -> None:
+        earlier = len(self._ledger.entries(self._subject))
+        self._ledger.debit(
+            subject=self._subject,
+            guarantee=self._cost(earlier),
+            purpose=self._purpose(round_number),
+            subject_kind="client",
+        )
+
+    def _cost(self, earlier: int) -> DpGuarantee:
+        """What the node's next report costs; from its plan file, where accounting needs SciPy."""
+        if earlier < len(self._costs):
+            epsilon, delta = self._costs[earlier]
+            return self._learner.stated_cost(epsilon=epsilon, delta=delta)
+        return self._learner.node_cost(earlier + 1)
 
     def _delete_before(self, round_number: int) -> None:
         for path in self._folder.glob("round-*.sealed"):

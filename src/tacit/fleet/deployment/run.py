@@ -30,6 +30,7 @@ from tacit.fleet.deployment.config import (
     read_run,
 )
 from tacit.system.certificates import trust_only
+from tacit.system.extras import needs
 from tacit.system.files import write_atomic
 from tacit.system.locks import locked
 
@@ -45,6 +46,7 @@ _RESTART_SECONDS = 1.0
 
 def run_shuffler(path: Path) -> None:
     """Serve one shuffler, or share helper, until a signal stops it."""
+    _check_service_packages()
     from tacit.fleet.deployment.http import serve, shuffler_servers
 
     config = read_config(path, ShufflerConfig)
@@ -91,6 +93,7 @@ def open_shuffler(
 
 def run_analyser(path: Path) -> None:
     """Serve one analyser until a signal stops it; first finishes what a crash left."""
+    _check_service_packages()
     from tacit.fleet.deployment.http import analyser_servers, serve
 
     config = read_config(path, AnalyserConfig)
@@ -101,6 +104,10 @@ def run_analyser(path: Path) -> None:
             serve(analyser_servers(config, analyser, max_bytes=LARGEST_BATCH))
         finally:
             analyser.close()
+
+
+def _check_service_packages() -> None:
+    needs("fleet", "fastapi", "uvicorn", "prometheus_client", what="a fleet's service")
 
 
 @contextlib.contextmanager

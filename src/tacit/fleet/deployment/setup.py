@@ -23,6 +23,7 @@ from tacit.fleet.deployment.seal import new_key, sealed_size
 from tacit.fleet.deployment.wire.records import record_size
 from tacit.fleet.deployment.wire.registry import write_registry
 from tacit.fleet.deployment.wire.signatures import new_signing_key
+from tacit.fleet.learning.learner import Learner
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.reports.protocol import Report
@@ -98,6 +99,7 @@ class FleetRequest:
     mechanism: str = "privunit"
     round_seconds: float = 60.0
     n_kernels: int = 256
+    most_nodes: int | None = None  # that may ever take part; default: n_nodes
 
 
 def set_up(
@@ -146,25 +148,29 @@ def new_run(
     data: Dataset, request: FleetRequest, *, public_key: bytes, helper_key: bytes
 ) -> RunDescription:
     """A run that keeps `request.epsilon` even if only `n_min` nodes report in every round."""
+    most_nodes = request.n_nodes if request.most_nodes is None else request.most_nodes
     plan = make_plan(
         classes=tuple(str(label) for label in data.classes),
         n_channels=int(data.X_train.shape[1]),
         length=int(data.X_train.shape[2]),
         mechanism=request.mechanism,
-        n_clients=request.n_nodes,
+        n_clients=most_nodes,
         epsilon=request.epsilon,
         delta=request.delta,
         n_rounds=request.rounds,
         n_min=request.n_min,
         n_kernels=request.n_kernels,
     )
-    check_batch_size(report_of(plan), request.n_nodes)
+    check_batch_size(report_of(plan), most_nodes)
+    written = report_of(plan).plan_for_files()
     return RunDescription(
         run=secrets.token_hex(8),
         round_seconds=request.round_seconds,
         analyser_key=public_key.hex(),
         shuffler_key=helper_key.hex(),
-        plan=report_of(plan).plan_for_files(),
+        plan=written,
+        most_nodes=most_nodes,
+        node_costs=Learner(written).node_costs(),
     )
 
 
@@ -181,6 +187,10 @@ def check_batch_size(report: Report, n_nodes: int) -> None:
 def _check(folder: Path, request: FleetRequest, hosts: Hosts) -> None:
     check_at_least(request.n_nodes, 2, name="nodes")
     check_at_least(request.rounds, 1, name="rounds")
+    if request.most_nodes is not None and request.most_nodes < request.n_nodes:
+        raise TacitError(
+            f"most_nodes must be at least the {request.n_nodes} nodes, got {request.most_nodes}."
+        )
     if not 2 <= request.n_min <= request.n_nodes:
         raise TacitError(
             f"n_min must lie between 2 and the {request.n_nodes} nodes, got {request.n_min}."

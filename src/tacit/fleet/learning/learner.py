@@ -73,6 +73,16 @@ class Learner:
         """What one node debits for its report of the `round_index`-th round it takes part in."""
         return self._report.node_cost(round_index)
 
+    def node_costs(self) -> tuple[tuple[float, float], ...]:
+        """(epsilon, delta) that a node debits in its first, second, ... round, for a plan file."""
+        rounds = range(1, self.plan.client_rounds + 1)
+        costs = [self._report.node_cost(index) for index in rounds] if self.helper_bytes else []
+        return tuple((cost.epsilon, cost.delta) for cost in costs)
+
+    def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
+        """A cost from a plan file as the guarantee that it is."""
+        return self._report.stated_cost(epsilon=epsilon, delta=delta)
+
     def node_budget(self) -> NodeBudget:
         """A node's own limit over the whole run."""
         return self._report.node_budget()

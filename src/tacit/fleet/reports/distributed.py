@@ -153,18 +153,22 @@ class DistributedReport(Report):
 
     def node_cost(self, round_index: int) -> DpGuarantee:
         """What the round adds to the guarantee of sums over `n_min` nodes, the fewest there are."""
-        after = self._composed([self.plan.n_min] * round_index)
-        epsilon, delta = after.epsilon, after.delta
-        if round_index > 1:
-            before = self._composed([self.plan.n_min] * (round_index - 1))
-            epsilon, delta = epsilon - before.epsilon, delta - before.delta
+        n_min, delta = self.plan.n_min, self.plan.delta
+        epsilon = self._epsilon_at([n_min] * round_index, delta=delta)
+        if round_index == 1:
+            return self.stated_cost(epsilon=epsilon, delta=delta)
+        before = self._epsilon_at([n_min] * (round_index - 1), delta=delta)
+        return self.stated_cost(epsilon=epsilon - before, delta=0.0)
+
+    def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
+        """A node's cost of one round as a guarantee; the first of a run carries its delta."""
         return DpGuarantee(
             epsilon=epsilon,
             delta=delta,
-            model=after.model,
+            model="distributed",
             unit="client",
-            assumptions=after.assumptions,
-            not_covered=after.not_covered,
+            assumptions=ASSUMPTIONS,
+            not_covered=NOT_COVERED,
         )
 
     def node_budget(self) -> NodeBudget:

@@ -143,6 +143,10 @@ class Report(ABC):
     def node_cost(self, round_index: int) -> DpGuarantee:
         """What one node debits for its report of the `round_index`-th round it takes part in."""
 
+    def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
+        """A cost that was worked out when the plan was made, for nodes without an accountant."""
+        raise TacitError(f"a node works out by itself what {self.plan.mechanism} costs it.")
+
     @abstractmethod
     def node_budget(self) -> NodeBudget:
         """A node's own limit over the whole run, a hair above the sum of its debits."""
