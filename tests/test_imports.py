@@ -97,24 +97,21 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "releases": {"encoding", "release"},
         "model": {"bundle", "encoding", "release", "releases"},
         "prevalence": {"model", "release", "releases"},
-        "day_budget": set(),
-        "stream": {"day_budget", "model", "release"},
-        "device": {"day_budget", "model", "release", "stream"},
-        "exports": {"encoding", "model", "release", "releases"},
+        "device": {"model", "release"},
         "softshape": {"encoding"},
-        "collector": {"model", "prevalence", "release"},
+        "collector": {"prevalence", "release"},
         "estimator": {
-            "bundle", "device", "encoding", "exports", "model", "release", "releases", "softshape",
+            "bundle", "device", "encoding", "model", "release", "releases", "softshape",
         },
     },
     "silo": {
         "plan": set(),
         "secure": {"plan"},
-        "fedst": {"plan", "secure"},
+        "fedst": {"secure"},
         "model": {"fedst"},
         "explain": {"fedst", "model"},
         "party": {"secure", "plan"},  # FedST by its registered name only, see PROGRAMS
-        "stored_model": {"explain", "fedst", "model", "party"},
+        "stored_model": {"fedst", "model", "party"},
         "estimator": {"fedst", "model", "explain", "party", "secure", "plan"},
     },
     "fleet": {
@@ -130,24 +127,23 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     },
 }  # fmt: skip
 ABOVE = {
-    "hybrid": {"local", "fleet"},  # the one room that two families meet in
     "audit": {"local", "fleet"},
     "arena": {"local", "silo", "fleet"},
     "report": {"arena", "local", "silo", "fleet"},
     "studio": {"report", "local"},
-    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet", "studio"},
+    "cli": {"report", "arena", "audit", "local", "silo", "fleet", "studio"},
     "__main__": {"cli"},
 }
 MOST_MODULES = 17
 
 
 def part_of(module: str) -> str:
-    """`silo` for `tacit.silo.party.links.mesh`."""
+    """`silo` for `tacit.silo.party.mesh`."""
     return module.split(".")[1] if "." in module else ""
 
 
 def room_of(module: str) -> str:
-    """`party` for `tacit.silo.party.links.mesh`; nothing for a family's own door."""
+    """`party` for `tacit.silo.party.mesh`; nothing for a family's own door."""
     parts = module.split(".")
     return parts[2] if len(parts) > 2 else ""
 

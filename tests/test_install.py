@@ -158,7 +158,6 @@ LACKING: dict[str, list[tuple[object, ...]]] = {
         ("demo", "--out", "d"),
     ],
     "import": [("data", "show", "TABLE")],
-    "postgres": [("collector", "show", "postgresql://nobody@localhost/none")],
 }
 
 

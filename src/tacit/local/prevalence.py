@@ -69,8 +69,6 @@ _ASSUMPTION = {
     "often it is right",
     "classes": "shares of the true classes, if the classifier errs in this population as it did "
     "on held-out training series",
-    "stated": "shares of the true classes, if the classifier is right as often as its model states "
-    "and errs evenly; the rate was stated, not measured",
 }
 
 
@@ -117,7 +115,7 @@ def prevalence_of_counts(
         level=level,
         n=int(counts.sum()),
         of=of,
-        assumption=_ASSUMPTION["stated" if of == "classes" and model.training else of],
+        assumption=_ASSUMPTION[of],
         identifiable=tuple(bool(one) for one in known),
         warning=None if known.all() else _warning(model.classes, mixture, known),
     )

@@ -2,5 +2,4 @@
 
 from tacit.system.extras import needs
 
-# What a light node needs; the services and Flower's part ask for the rest of the extra.
-needs("fleet", "httpx", what="a deployed fleet")
+needs("fleet", "flwr", "fastapi", "uvicorn", "httpx", "tomli_w", what="a deployed fleet")

@@ -47,7 +47,6 @@ def feature_map(plan: FleetPlan) -> FeatureMap:
         length=plan.length,
         n_kernels=plan.n_kernels,
         seed=plan.feature_seed,
-        kind=plan.feature_kind,
     )
 
 

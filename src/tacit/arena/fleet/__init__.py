@@ -1,1 +1,0 @@
-"""Suites of fleets, and the rivals that train on the same features."""

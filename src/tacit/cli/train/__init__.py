@@ -1,1 +1,0 @@
-"""`tacit train`: one module for each family whose training has many options."""

@@ -1,1 +1,0 @@
-"""What every service of a fleet has: limits for connections, and health."""

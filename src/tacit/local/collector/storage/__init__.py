@@ -1,1 +1,0 @@
-"""Where a collector keeps devices and releases: SQLite or PostgreSQL, behind one store."""

@@ -1,1 +1,0 @@
-"""Classifiers trained over shares on the transformed series: forest, logistic and ridge."""

@@ -1,1 +1,0 @@
-"""The connections of one party: its port, the channel between parties, the engine's tunnel."""
