@@ -29,14 +29,14 @@ import numpy as np
 
 from tacit._version import VERSION
 from tacit.silo.fedst.candidates import draw_candidates, encode
+from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.plaintext import fit_pooled
-from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan, default_protocol, running_versions
 from tacit.silo.secure.session import LocalInputs
 
-PARTS = ("default", "gain", "ratio", "growth")
+PARTS = ("ridge", "size", "default", "gain", "ratio", "growth")
 SEARCH_ONLY: dict[str, Any] = {
     "scope": "local-transform",
     "classifier": "forest",
@@ -104,7 +104,7 @@ def run(
         ),
         "stage_bytes_sent_by_P0": info["bytes"],
         "bytes_sent_by_party": [receipt.bytes_sent for receipt in outcome.receipts],
-        "messages": info["messages"],
+        "rounds": info["rounds"],
         "wall_seconds": round(outcome.seconds, 3),
         # Of all parties, from start to end, imports and compiling included; unlike wall time it
         # hardly depends on what else the machine does.
@@ -156,18 +156,43 @@ def same_as_float64(outcome: FederationResult, record: dict[str, Any], inputs: A
 
 
 def part_default(cache: Path, out: Path) -> None:
-    """The paper's default with the forest, cold and warm, and with the logistic regression."""
-    for classifier, state in (
-        ("forest", "first run"),
-        ("forest", "compiled before"),
-        ("logistic", "search compiled before"),
-    ):
+    """The paper's default with each classifier."""
+    for classifier in ("ridge", "forest", "logistic"):
         outcome, record, inputs = run(
             m=512, n=100, parties=3, candidates=500, cache=cache, classifier=classifier
         )
         record["equal_to_plaintext"] = same_shapelets(outcome, record, inputs)
         record["equal_to_float64"] = same_as_float64(outcome, record, inputs)
-        save(out, {"part": "default", "variant": "+dot+F", "state": state, **record})
+        save(out, {"part": "default", "variant": "+dot+F", "state": "first run", **record})
+
+
+def part_ridge(cache: Path, out: Path) -> None:
+    """The default fit alone, and a small federation as a hospital would start with."""
+    for state, sizes in (
+        ("default fit", {"m": 512, "n": 100, "candidates": 500}),
+        ("small federation", {"m": 30, "n": 128, "candidates": 120, "n_shapelets": 50}),
+    ):
+        outcome, record, inputs = run(parties=3, cache=cache, **sizes)
+        record["equal_to_plaintext"] = same_shapelets(outcome, record, inputs)
+        save(out, {"part": "ridge", "variant": "+dot+F", "state": state, **record})
+
+
+def part_size(cache: Path, out: Path) -> None:
+    """Processor seconds and the largest memory of a process at four times as many series."""
+    records = []
+    for m in (2048, 8192):
+        _, record, _ = run(
+            m=m, n=100, parties=3, candidates=100, cache=cache, n_shapelets=50, lengths=[40, 70]
+        )
+        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        record["largest_process_mb"] = round(largest / 1024)
+        records.append(record)
+        save(out, {"part": "size", "variant": "+dot+F", "state": "ridge", **record})
+    growth = records[1]["cpu_seconds"] / records[0]["cpu_seconds"] / 4
+    print(
+        f"size     processor seconds at 8192 over 2048 series: {growth:.2f} of linear growth; "
+        f"largest process {records[1]['largest_process_mb']} MB"
+    )
 
 
 def part_gain(cache: Path, out: Path) -> None:
@@ -258,8 +283,10 @@ def save(out: Path, record: dict[str, Any]) -> None:
         f"{record['part']:8} {record['variant']:13} M={record['M']} N={record['N']} "
         f"n={record['n']} candidates={record['candidates']}: search {record['seconds']:.2f} s "
         f"({record['seconds_without_compiling']:.2f} s without compiling), "
-        f"{sent:.1f} MB sent by P0 in {record['messages']['search']} messages; stages "
-        f"{record['stage_seconds']}, {record['cpu_seconds']} CPU s; equal to plaintext "
+        f"{sent:.1f} MB sent by P0 in {record['rounds']['search']} rounds; all parties "
+        f"{[round(b / 1e6, 1) for b in record['bytes_sent_by_party']]} MB, rounds "
+        f"{record['rounds']}, stages {record['stage_seconds']}, "
+        f"{record['cpu_seconds']} CPU s; equal to plaintext "
         f"{record.get('equal_to_plaintext', '-')}, float64 {record.get('equal_to_float64', '-')}; "
         f"faster than basic {record.get('times_faster_than_basic', '-')}",
         flush=True,

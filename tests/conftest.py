@@ -1,8 +1,9 @@
-"""What holds for every test: fixed random searches, order of files, extras that are left out."""
+"""What holds for every test: no ledgers but its own, fixed searches, order, extras left out."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -18,6 +19,14 @@ from left_out import skip_if_import_left_out
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing that a test runs may reach the account's own ledgers of persons."""
+    folder = tempfile.TemporaryDirectory(prefix="tacit-persons-")
+    os.environ["TACIT_LEDGERS"] = folder.name
+    os.environ.pop("TACIT_ANCHORS", None)
+    config.add_cleanup(folder.cleanup)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

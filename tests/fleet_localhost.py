@@ -27,6 +27,7 @@ from tacit.fleet.deployment.config import (
     read_run,
 )
 from tacit.fleet.deployment.localhost import start_part
+from tacit.fleet.deployment.node import person_ledger
 from tacit.fleet.deployment.run import analyser_status, shuffler_status, stop
 from tacit.fleet.deployment.setup import FleetRequest, Hosts, set_up
 from tacit.fleet.learning.learner import Learner
@@ -68,6 +69,8 @@ class LocalFleet:
         request = FleetRequest(**(settings | changes))
         hosts = Hosts(port=free_ports(20), listen=listen)
         set_up(folder, load_dataset(DATA), request, hosts, seed=0)
+        for node in (folder / "nodes").glob("*/node.toml"):  # each fleet's persons are its own
+            node.write_text(node.read_text() + 'ledgers = "../../persons"\n')
         self.fleet: RunDescription = read_run(folder / "plan.toml")
         self.server_config = folder / "server" / "server.toml"
         self.server: ServerConfig = read_config(self.server_config, ServerConfig)
@@ -125,9 +128,11 @@ class LocalFleet:
         return shuffler_status(self.server)
 
     def spent_by(self, name: str) -> float:
-        with Ledger.open(self.node(name).state / "ledger.db", create=False) as ledger:
-            assert ledger.verify()
-            return ledger.spent().epsilon
+        config = self.node(name)
+        with contextlib.closing(person_ledger(config, self.fleet, Learner(self.fleet.plan))) as own:
+            with Ledger.open(own.path, create=False) as ledger:
+                assert ledger.verify()
+            return own.spent()
 
     def analyser_debits(self) -> list[float]:
         with Ledger.open(self.analyser.state / "ledger.db", create=False) as ledger:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from tacit.silo.plan import Plan, Terms, default_protocol, running_versions
 from tacit.silo.secure.session import LocalInputs
 
 HERE = Path(__file__).parent
-SHORT = Limits(join_seconds=12.0, silence_seconds=3.0, engine_seconds=60.0)
+SHORT = Limits(join_seconds=90.0, silence_seconds=10.0, engine_seconds=180.0)
 
 
 def environment() -> dict[str, str]:
@@ -71,6 +72,7 @@ class Federation:
     folder: Path
     configs: Mapping[str, Path]
     terms: Terms
+    runtime: Path
     running: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
 
     def data_file(self, name: str, X: Any = None, y: Any = None) -> Path:
@@ -88,11 +90,17 @@ class Federation:
         code = f"{prelude}\nimport sys\nfrom tacit.cli.app import run\nsys.exit(run({arguments!r}))"
         self.running[name] = subprocess.Popen(
             [sys.executable, "-c", code],
-            env=environment(),
+            env={**environment(), "XDG_RUNTIME_DIR": str(self.sockets_of(name))},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def sockets_of(self, name: str) -> Path:
+        """Where the party makes the folder of its engine's sockets; empty before and after."""
+        folder = self.runtime / name
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def start_all(self) -> None:
         for name in self.terms.parties:
@@ -101,7 +109,7 @@ class Federation:
     def until_working(self, name: str) -> None:
         """Wait until the engine of a party has started to compute."""
         log = self.configs[name].parent / "working"
-        deadline = time.monotonic() + 40.0
+        deadline = time.monotonic() + 180.0
         while not log.exists():
             assert time.monotonic() < deadline, "the program did not start"
             assert self.running[name].poll() is None, self.running[name].communicate()
@@ -130,6 +138,7 @@ class Federation:
         assert not (home / "out" / "model.safetensors").exists()
         assert not (home / "out" / "receipt.json").exists()
         assert engines_of(home) == []
+        assert list(self.sockets_of(name).iterdir()) == []
 
     def kill_all(self) -> None:
         for process in self.running.values():
@@ -150,6 +159,21 @@ def engines_of(home: Path) -> list[int]:
                     target = str((entry / "fd" / "1").readlink())
                     if target.startswith(str(home)):
                         found.append(int(entry.name))
+    return found
+
+
+def listening_ports(pid: int) -> list[int]:
+    """TCP ports at which a process listens (Linux)."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            inodes.add(str(descriptor.readlink()).removeprefix("socket:[").rstrip("]"))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.append(int(fields[1].rpartition(":")[2], 16))
     return found
 
 
@@ -180,9 +204,13 @@ def federation(
         protocol=default_protocol(n_parties),
         params=params,
     )
-    with local_addresses(n_parties) as addresses:
+    with (
+        local_addresses(n_parties) as addresses,
+        # A socket's path is short, which those of tests are not.
+        tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as runtime,
+    ):
         configs = write_folders(folder / "parties", terms, addresses=addresses, limits=limits)
-        made = Federation(folder=folder, configs=configs, terms=terms)
+        made = Federation(folder=folder, configs=configs, terms=terms, runtime=Path(runtime))
         try:
             yield made
         finally:

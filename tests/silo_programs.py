@@ -74,6 +74,23 @@ def misshapen_program(session: Session, inputs: LocalInputs, plan: Plan) -> Prog
     return ProgramResult()
 
 
+def lying_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """The third party alters one word of what it sends to be opened."""
+    from tacit.silo.secure import shares, spu_session
+
+    value = np.arange(3) if session.rank == 0 else None
+    shared = session.share("x", value, owner=0, shape=(3,))
+    if session.rank == 2:
+
+        def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
+            header, payload = shares.frame_of(share)
+            return header, payload[:-1] + bytes([payload[-1] ^ 1])
+
+        vars(spu_session)["frame_of"] = frame_of
+    session.reveal(shared, to=0, what="x")
+    return ProgramResult()
+
+
 def slow_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
     """Long enough to be killed or frozen in the middle: it says when it is there.
 

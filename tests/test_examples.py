@@ -19,6 +19,7 @@ SAYS = {
     ),
     "hospitals": ("together: accuracy", "what is opened: shapelet indices", "because of:"),
     "fleet": ("distributed: accuracy", "privunit: accuracy", "central"),
+    "both": ("training: Distributed", "release: Local", "ten releases and training", "right on"),
     "researcher": ("krr at 1: at least", "consistent", "refuted", "recovered exactly: True"),
 }
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from tacit.guarantee import (
     Guarantee,
     MpcGuarantee,
     Unprotected,
+    composed,
     from_dict,
     from_json,
     round_up,
@@ -156,3 +159,36 @@ def test_the_sentence_rounds_epsilon_and_delta_up() -> None:
 
 def test_a_number_that_is_short_already_stays_as_it_is() -> None:
     assert [round_up(value) for value in (0.1, 0.3, 1.1, 8.0)] == [0.1, 0.3, 1.1, 8.0]
+
+
+def training(**changes: Any) -> DpGuarantee:
+    values: dict[str, Any] = {"epsilon": 7.9, "delta": 1e-5, "model": "distributed"}
+    return DpGuarantee(**(values | {"unit": "client", "assumptions": ("sums only",)} | changes))
+
+
+def local_release(**changes: Any) -> DpGuarantee:
+    values: dict[str, Any] = {"epsilon": 0.1, "model": "local", "unit": "series"}
+    return DpGuarantee(**(values | {"assumptions": ("secret noise",)} | changes))
+
+
+def test_training_and_releases_add_up_and_round_up() -> None:
+    for n_releases in (0, 1, 3, 10, 1000):
+        both = composed(training(), local_release(), n_releases=n_releases)
+        exact = Fraction(7.9) + n_releases * Fraction(0.1)
+        assert exact <= Fraction(both.epsilon) <= exact * (1 + Fraction(1, 2**50))
+        assert (both.delta, both.unit, both.model) == (1e-5, "person", "distributed")
+    assert both.assumptions[:2] == ("sums only", "secret noise")
+    assert "at most 1000" in both.assumptions[2]
+
+
+def test_only_a_training_per_client_and_pure_releases_are_composed() -> None:
+    wrong = [
+        (training(unit="series"), local_release()),
+        (training(), local_release(delta=1e-6)),
+        (training(), local_release(model="shuffle")),
+    ]
+    for first, second in wrong:
+        with pytest.raises(TacitError, match="composition is stated for"):
+            composed(first, second, n_releases=1)
+    with pytest.raises(TacitError, match="n_releases must be"):
+        composed(training(), local_release(), n_releases=-1)

@@ -97,21 +97,24 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "releases": {"encoding", "release"},
         "model": {"bundle", "encoding", "release", "releases"},
         "prevalence": {"model", "release", "releases"},
-        "device": {"model", "release"},
+        "day_budget": set(),
+        "stream": {"day_budget", "model", "release"},
+        "device": {"day_budget", "model", "release", "stream"},
+        "exports": {"encoding", "model", "release", "releases"},
         "softshape": {"encoding"},
-        "collector": {"prevalence", "release"},
+        "collector": {"model", "prevalence", "release"},
         "estimator": {
-            "bundle", "device", "encoding", "model", "release", "releases", "softshape",
+            "bundle", "device", "encoding", "exports", "model", "release", "releases", "softshape",
         },
     },
     "silo": {
         "plan": set(),
         "secure": {"plan"},
-        "fedst": {"secure"},
+        "fedst": {"plan", "secure"},
         "model": {"fedst"},
         "explain": {"fedst", "model"},
         "party": {"secure", "plan"},  # FedST by its registered name only, see PROGRAMS
-        "stored_model": {"fedst", "model", "party"},
+        "stored_model": {"explain", "fedst", "model", "party"},
         "estimator": {"fedst", "model", "explain", "party", "secure", "plan"},
     },
     "fleet": {
@@ -127,23 +130,24 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     },
 }  # fmt: skip
 ABOVE = {
+    "hybrid": {"local", "fleet"},  # the one room that two families meet in
     "audit": {"local", "fleet"},
     "arena": {"local", "silo", "fleet"},
     "report": {"arena", "local", "silo", "fleet"},
     "studio": {"report", "local"},
-    "cli": {"report", "arena", "audit", "local", "silo", "fleet", "studio"},
+    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet", "studio"},
     "__main__": {"cli"},
 }
 MOST_MODULES = 17
 
 
 def part_of(module: str) -> str:
-    """`silo` for `tacit.silo.party.mesh`."""
+    """`silo` for `tacit.silo.party.links.mesh`."""
     return module.split(".")[1] if "." in module else ""
 
 
 def room_of(module: str) -> str:
-    """`party` for `tacit.silo.party.mesh`; nothing for a family's own door."""
+    """`party` for `tacit.silo.party.links.mesh`; nothing for a family's own door."""
     parts = module.split(".")
     return parts[2] if len(parts) > 2 else ""
 

@@ -158,6 +158,7 @@ LACKING: dict[str, list[tuple[object, ...]]] = {
         ("demo", "--out", "d"),
     ],
     "import": [("data", "show", "TABLE")],
+    "postgres": [("collector", "show", "postgresql://nobody@localhost/none")],
 }
 
 

@@ -2,7 +2,8 @@
 
 Three families, one per trust model: `DPSoftShapeClassifier` (each device randomizes one release),
 `FedSTClassifier` (a few owners compute on secret shares) and `DPTimeFLClassifier` (thousands of
-devices, shuffled). Names load on first use, so importing the package costs next to nothing.
+devices, shuffled); `DPHybridClassifier` is trained as the last and used as the first. Names load
+on first use, so importing the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from tacit.errors import TacitError
     from tacit.fleet import DPTimeFLClassifier
     from tacit.guarantee import DpGuarantee, MpcGuarantee, Unprotected
+    from tacit.hybrid import DPHybridClassifier
     from tacit.local import DPSoftShapeClassifier
     from tacit.silo import FedSTClassifier
 
 _HOME = {
+    "DPHybridClassifier": "tacit.hybrid",
     "DPSoftShapeClassifier": "tacit.local",
     "DPTimeFLClassifier": "tacit.fleet",
     "Dataset": "tacit.data",
@@ -33,6 +36,7 @@ _HOME = {
 }
 
 __all__ = [
+    "DPHybridClassifier",
     "DPSoftShapeClassifier",
     "DPTimeFLClassifier",
     "Dataset",

@@ -11,9 +11,10 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from tacit.errors import TacitError, TrustModelMismatch
+from tacit.errors import TacitError, TrustModelMismatch, check_at_least
 
 DpModel = Literal["local", "shuffle", "distributed", "central"]
 DpUnit = Literal["symbol", "series", "client", "person"]
@@ -261,6 +262,35 @@ def from_dict(plain: dict[str, Any]) -> Guarantee:
         return _KINDS[kind](**fields)
     except TypeError as error:
         raise TacitError(f"not a {kind} guarantee: {error}.") from error
+
+
+def composed(training: DpGuarantee, release: DpGuarantee, *, n_releases: int) -> DpGuarantee:
+    """What a person is promised who holds one training client and makes `n_releases` releases.
+
+    Adaptive composition: the releases may depend on the trained model, and their pure epsilons
+    add to the training's epsilon; its delta stays. Rounded up.
+    """
+    if training.unit != "client" or release.model != "local" or release.delta:
+        raise TacitError(
+            f"composition is stated for a training per client and pure local releases, got "
+            f"'{training.trust_model}' and '{release.trust_model}' with delta {release.delta!r}."
+        )
+    check_at_least(n_releases, 0, name="n_releases")
+    total = Fraction(training.epsilon) + n_releases * Fraction(release.epsilon)
+    near = float(total)
+    shared = dict.fromkeys(training.assumptions + release.assumptions)
+    return DpGuarantee(
+        epsilon=near if near >= total else math.nextafter(near, math.inf),
+        delta=training.delta,
+        model=training.model,
+        unit="person",
+        neighbours="replace",
+        assumptions=(
+            *shared,
+            f"the person holds one client, and the number of releases is at most {n_releases}",
+        ),
+        not_covered=(*training.not_covered, "whether and when a person releases"),
+    )
 
 
 def from_json(text: str) -> Guarantee:

@@ -115,6 +115,19 @@ def bernoulli(
     return uniform(shape, source=source) < probability
 
 
+def rounded_at_random(values: Floats, *, source: NoiseSource) -> Floats:
+    """Each value rounded to one of its two neighbouring whole numbers, unbiased to 2**-17.
+
+    Sixteen bits decide: what they round away is small beside any noise, and no guarantee rests on
+    how a value is rounded.
+    """
+    words = source.words(-(-values.size // 4)).view(np.uint16)[: values.size]
+    whole: Floats = np.floor(values)
+    rest = (values - whole) * 2.0**16
+    whole += (words.reshape(values.shape) + 0.5) < rest
+    return whole
+
+
 def permutation(count: int, *, source: NoiseSource) -> NDArray[np.int64]:
     """A uniformly random order of 0..count-1: the shuffler's only randomness."""
     order = np.arange(count, dtype=np.int64)

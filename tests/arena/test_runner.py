@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from tacit.arena.grid import Choice
 from tacit.arena.runner import Tally, run_suite, tally
 from tacit.arena.store import Store
-from tacit.arena.suites import SUITES, Choice, suite_tasks
+from tacit.arena.suites import SUITES, suite_tasks
 from tacit.arena.task import Task
 from tacit.errors import TacitError
 
@@ -95,8 +97,8 @@ def test_a_failed_task_is_recorded_and_not_retried(tmp_path: Path) -> None:
 
 
 @pytest.mark.seconds
-@pytest.mark.timeout(90)
 def test_a_killed_worker_costs_one_task_and_says_so(tmp_path: Path) -> None:
+    importlib.import_module("torch")  # the slow method's
     store = Store(tmp_path)
     slow = Task(
         suite="t", method="inceptiontime", data="GunPoint", options=(("n_updates", 1000000),)
@@ -147,7 +149,7 @@ def test_a_killed_runner_loses_and_doubles_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in said
     early = (out / "results.jsonl").read_bytes()
     second = subprocess.run(
-        [*words, "--resume"], capture_output=True, text=True, timeout=120, check=True
+        [*words, "--resume"], capture_output=True, text=True, timeout=240, check=True
     )
     assert f'"done": {total}' in second.stdout
     assert (out / "results.jsonl").read_bytes().startswith(early.rsplit(b"\n", 1)[0])
@@ -156,7 +158,7 @@ def test_a_killed_runner_loses_and_doubles_nothing(tmp_path: Path) -> None:
 
 
 def _wait_for_lines(path: Path, count: int) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         if path.exists() and path.read_text().count("\n") >= count:
             return
@@ -166,7 +168,7 @@ def _wait_for_lines(path: Path, count: int) -> None:
 
 @pytest.mark.seconds
 def test_ray_gives_the_same_results(tmp_path: Path, local_run: Run) -> None:
-    pytest.importorskip("ray", reason="the arena extra is not installed")
+    importlib.import_module("ray")
     tasks = small_tasks()[:6:2]
     there = Store(tmp_path / "ray")
     run_suite(tasks, there, engine="ray")

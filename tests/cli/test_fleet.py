@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from command import assert_refused, tacit
+from tacit.fleet.deployment import setup
 from tacit.fleet.deployment.config import (
     AnalyserConfig,
     NodeConfig,
@@ -18,7 +19,8 @@ from tacit.fleet.deployment.config import (
     read_run,
 )
 from tacit.fleet.deployment.seal import Opener, Sealer
-from tacit.fleet.deployment.tokens import node_key
+from tacit.fleet.deployment.wire.registry import Registry
+from tacit.fleet.deployment.wire.signatures import public_half
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--data", "ItalyPowerDemand", "--kernels", 8)
@@ -39,13 +41,14 @@ def test_init_writes_a_whole_fleet_that_fits_together(folder: Path) -> None:
     shuffler = read_config(folder / "shuffler" / "shuffler.toml", ShufflerConfig)
     analyser = read_config(folder / "analyser" / "analyser.toml", AnalyserConfig)
     server = read_config(folder / "server" / "server.toml", ServerConfig)
-    names = shuffler.nodes.read_text().split()
+    known_nodes = Registry.read(shuffler.nodes)
+    names = list(known_nodes.nodes())
     assert names == ["node-1", "node-2", "node-3"]
+    assert len(Registry.read(analyser.nodes)) == 0, "a shuffler's analyser knows nobody"
     for name in names:
         node = read_config(folder / "nodes" / name / "node.toml", NodeConfig)
         assert read_run(node.plan) == fleet
-        secret = shuffler.registration_secret.read_bytes()
-        assert node.token_key.read_bytes() == node_key(secret, run=fleet.run, node=name)
+        assert public_half(node.signing_key.read_bytes()) == known_nodes.key_of(name)
         assert (server.node_keys / f"{name}.pub").exists()
         assert node.shuffler_url == server.shuffler_url
     for config in (shuffler, analyser, server):
@@ -55,6 +58,29 @@ def test_init_writes_a_whole_fleet_that_fits_together(folder: Path) -> None:
     sealed = Sealer(fleet.public_key, run=fleet.run, report_bytes=4).seal(b"abcd", round_number=1)
     opener = Opener(analyser.sealing_key.read_bytes(), run=fleet.run)
     assert opener.open(sealed, round_number=1) == b"abcd"
+    helper = Sealer(fleet.helper_key, run=fleet.run, report_bytes=4, reader="helper")
+    own = Opener(shuffler.sealing_key.read_bytes(), run=fleet.run, reader="helper")
+    assert own.open(helper.seal(b"abcd", round_number=1), round_number=1) == b"abcd"
+
+
+def test_two_servers_know_the_same_nodes(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "fleet"
+    two = ("--nodes", 3, "--mechanism", "distributed", "--json")
+    outcome = tacit(capsys, "fleet", "init", folder, *SMALL, *two)
+    assert outcome.code == 0, outcome.err
+    lists = [(folder / part / "nodes.txt").read_bytes() for part in ("shuffler", "analyser")]
+    assert lists[0] == lists[1]
+    assert len(Registry.read(folder / "analyser" / "nodes.txt")) == 3
+
+
+def test_a_fleet_whose_batch_nobody_would_take_is_not_made(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found out when the plan is made, not when the first round is full."""
+    monkeypatch.setattr(setup, "LARGEST_BATCH", 100)
+    refused = tacit(capsys, "fleet", "init", tmp_path / "fleet", *SMALL, "--nodes", 3)
+    assert_refused(refused, "a batch of 3 nodes")
+    assert not (tmp_path / "fleet").exists()
 
 
 def test_three_hosts_for_three_organisations(tmp_path: Path, capsys: Capture) -> None:
@@ -99,17 +125,19 @@ def test_private_files_are_private_and_in_one_place(folder: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     contents = [path.read_bytes() for path in private]
     assert len(set(contents)) == len(contents), "no key is shared by two parts"
-    sealing = (folder / "analyser" / "sealing.key").read_bytes()
-    others = [p for p in folder.rglob("*") if p.is_file() and p.name != "sealing.key"]
-    assert not any(
-        sealing in p.read_bytes() or sealing.hex() in p.read_text("latin-1") for p in others
-    )
+    for part in ("analyser", "shuffler"):
+        mine = folder / part / "sealing.key"
+        sealing = mine.read_bytes()
+        others = [path for path in folder.rglob("*") if path.is_file() and path != mine]
+        assert not any(
+            sealing in p.read_bytes() or sealing.hex() in p.read_text("latin-1") for p in others
+        )
 
 
 def test_two_fleets_share_no_key(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     other = tmp_path / "other"
     assert tacit(capsys, "fleet", "init", other, *SMALL, "--nodes", 3, "--json").code == 0
-    for name in ("analyser/sealing.key", "shuffler/registration.key", "nodes/node-1/identity"):
+    for name in ("analyser/sealing.key", "shuffler/sealing.key", "nodes/node-1/identity"):
         assert (folder / name).read_bytes() != (other / name).read_bytes()
     assert read_run(folder / "plan.toml").run != read_run(other / "plan.toml").run
 
@@ -150,7 +178,6 @@ def test_init_never_overwrites(folder: Path, capsys: Capture) -> None:
         (("--port", 80), "port"),
         (("--kernels", 0), "kernels"),
         (("--mechanism", "magic"), "magic"),
-        (("--mechanism", "distributed"), "privunit"),
         (("--host", "not a host"), "host"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ def test_unknown_choices_are_refused(capsys: Capture, option: str) -> None:
 def test_serve_hands_the_model_to_the_service(
     capsys: Capture, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tacit.local.collector.app as service
+    import tacit.local.collector.server as service
 
     seen: dict[int, Any] = {}
     monkeypatch.setattr(service, "serve", lambda *given: seen.update(enumerate(given)))
@@ -330,3 +331,22 @@ def test_an_accuracy_is_compared_with_the_commonest_class_and_the_ceiling() -> N
     assert "above the ceiling of 0.750, by chance" in above
     (far_above,) = warnings(90, ceiling=0.75)
     assert "which chance rarely does" in far_above
+
+
+@pytest.mark.seconds
+def test_a_restored_ledger_releases_nothing_where_anchors_are_kept(
+    bundle: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("TACIT_ANCHORS", str(tmp_path / "elsewhere"))
+    db = tmp_path / "device.db"
+    tacit(capsys, "ledger", "init", "--db", db, "--per-subject-epsilon", "50")
+    shutil.copy(db, tmp_path / "old.db")
+    release = ("release", bundle, "--data", "ItalyPowerDemand", "--ledger", db, "--json", "--out")
+    assert tacit(capsys, *release, tmp_path / "one.json").code == 0
+    shutil.copy(tmp_path / "old.db", db)
+    for name in ("device.db-wal", "device.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    refused = tacit(capsys, *release, tmp_path / "two.json")
+    assert_refused(refused, "restored an old copy")
+    assert not (tmp_path / "two.json").exists()

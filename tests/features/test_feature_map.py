@@ -10,7 +10,7 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.features.feature_map import generated_signals, public_features
+from tacit.features.feature_map import FeatureKind, generated_signals, public_features
 
 
 def small(length: int = 24, n_channels: int = 2, seed: int = 1) -> Floats:
@@ -93,3 +93,15 @@ def test_a_client_needs_numpy_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_coarse_features_keep_more_energy_in_fewer_directions() -> None:
+    def shares(kind: FeatureKind) -> Floats:
+        features = public_features(n_channels=3, length=64, n_kernels=40, kind=kind)
+        rows = features.transform(generated_signals(300, 3, 64, np.random.default_rng(5)))
+        values = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+        found: Floats = values / values.sum()
+        return found
+
+    fine, coarse = shares("fine"), shares("coarse")
+    assert coarse[:5].sum() > fine[:5].sum() + 0.1

@@ -38,3 +38,12 @@ def test_a_plan_for_other_features_is_refused() -> None:
     del plain["feature_version"]  # as plans were written before features had versions
     with pytest.raises(TacitError, match="train again"):
         plan_from_json(json.dumps(plain))
+
+
+def test_earlier_plans_send_directions_alone() -> None:
+    plain = json.loads(small_plan("privunit").to_json())
+    assert plain["training"].pop("clip_norm") > 0.0  # as plans were written before
+    assert plan_from_json(json.dumps(plain)).training.clip_norm == 0.0
+    plain["training"]["clip_norm"] = -1.0
+    with pytest.raises(TacitError, match="clip_norm"):
+        plan_from_json(json.dumps(plain))

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.errors import TacitError
 from tacit.local import load_release, load_releases
-from tacit.local.release import Release, local_guarantee
+from tacit.local.release import Release, local_guarantee, release_from_plain
 
 
 def release(*symbols: int, model: str = "m", epsilon: float = 1.0) -> Release:
@@ -56,8 +56,9 @@ def test_one_release_a_list_and_lines_are_read(tmp_path: Path) -> None:
     merged = load_releases(stream, tmp_path / "one.json", many)
     assert merged.values.tolist() == [2, 0, 1, 1, 0, 2, 0, 1, 1]
     assert merged.values.dtype == np.intp
-    assert merged.to_dict() == {**release().to_dict(), "values": merged.values.tolist()}
-    assert load_release(tmp_path / "one.json").to_dict() == release(1, 0, 2).to_dict()
+    assert merged.to_dict() == {**release().to_dict(), "values": merged.values.tolist(), "id": ""}
+    one = load_release(tmp_path / "one.json")
+    assert one.to_dict() == {**release(1, 0, 2).to_dict(), "id": one.id}
 
 
 def test_empty_lines_and_a_missing_last_newline_do_not_matter(tmp_path: Path) -> None:
@@ -147,3 +148,15 @@ def test_lines_of_many_devices_are_read_quickly(tmp_path: Path) -> None:
     start = time.process_time()
     assert len(load_releases(tmp_path / "many")) == 20_000
     assert time.process_time() - start < 2.0
+
+
+def test_a_release_has_an_id_of_its_own_that_its_file_keeps(tmp_path: Path) -> None:
+    one, two = release(0), release(0)
+    assert one.id != two.id
+    one.save(tmp_path / "one.json")
+    assert load_release(tmp_path / "one.json").id == one.id
+    plain = one.to_dict()
+    del plain["id"]
+    assert release_from_plain(plain).id == "", "files of earlier versions"
+    with pytest.raises(TacitError, match="id that no release has"):
+        release_from_plain({**plain, "id": "a b"})

@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from command import assert_refused, tacit
+from tacit.arena.grid import Choice
 from tacit.arena.store import Store, read_records
-from tacit.arena.suites import Choice, suite_tasks
+from tacit.arena.suites import suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.report.arena_page import write_arena_page
@@ -102,6 +103,7 @@ def test_the_page_holds_every_table_and_loads_nothing(page: str) -> None:
     assert 'name="viewport"' in page
 
 
+@pytest.mark.seconds
 def test_every_figure_is_a_picture_file_too(made: dict[str, Path], page: str) -> None:
     pictures = sorted(made["pictures"].glob("*.svg"))
     assert len(pictures) > 15

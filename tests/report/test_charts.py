@@ -156,6 +156,7 @@ def test_a_picture_is_as_wide_as_it_says_and_holds_title_and_caption() -> None:
     assert drawn.get("aria-label") == title
 
 
+@pytest.mark.seconds
 def test_picture_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     chart = with_guarantee(line_chart("t", {"a": [(0, 1), (1, 2)]}, x="x", y="y"), GUARANTEE)
     assert "Shuffle differential" in save_picture(chart, tmp_path / "f.html").read_text()

@@ -24,7 +24,7 @@ def test_aeon_contract(check: Any) -> None:
 
 
 @pytest.mark.seconds
-@pytest.mark.parametrize("classifier", ["forest", "logistic"])
+@pytest.mark.parametrize("classifier", ["forest", "logistic", "ridge"])
 def test_tacit_contract(classifier: str) -> None:
     check_tacit_classifier(
         lambda: FedSTClassifier(
@@ -40,13 +40,12 @@ def test_secure_fit_opens_exactly_the_declared_list() -> None:
     model = FedSTClassifier(
         random_state=0,
         lengths=(6, 20),
-        n_steps=30,
         progress=lambda done, total, message: said.append(message),
         **SMALL,
     ).fit(X, y)
     guarantee = model.guarantee_
     assert isinstance(guarantee, MpcGuarantee)
-    assert guarantee.opened == ("shapelet indices -> P0", "logistic weights -> P0")
+    assert guarantee.opened == ("shapelet indices -> P0", "ridge weights -> P0")
     assert (guarantee.protocol, guarantee.n_parties, guarantee.max_corrupt) == ("ABY3", 3, 1)
     assert set(model.history_["seconds"]) == {"search", "transform", "classifier"}
     assert model.history_["bytes_sent"] > 100_000

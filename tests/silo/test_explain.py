@@ -15,7 +15,7 @@ from tacit.silo import FedSTClassifier
 from tacit.silo.explain import Explanation
 
 
-@pytest.fixture(scope="module", params=["forest", "logistic"])
+@pytest.fixture(scope="module", params=["forest", "logistic", "ridge"])
 def model(request: pytest.FixtureRequest) -> FedSTClassifier:
     data = load_dataset("GunPoint")
     fitted = FedSTClassifier(
@@ -80,7 +80,7 @@ def test_growth_is_drawn_per_variant() -> None:
 
 def test_influence_follows_the_trees_that_voted() -> None:
     from tacit.silo.explain import influence
-    from tacit.silo.fedst.forest import Forest
+    from tacit.silo.fedst.classifiers.forest import Forest
 
     forest = Forest(
         features=(np.array([[0], [1]]),),

@@ -5,13 +5,18 @@ from __future__ import annotations
 import difflib
 
 from tacit.arena.families import FAMILIES
+from tacit.arena.fleet.rivals import FLEET_METHODS
 from tacit.arena.outcome import Method, Outcome
 from tacit.arena.rivals import RIVALS, run_rival
 from tacit.arena.task import Task
 from tacit.data import load_dataset
 from tacit.errors import TacitError
 
-METHODS: dict[str, Method] = {**dict.fromkeys(RIVALS, run_rival), **FAMILIES}
+METHODS: dict[str, Method] = {
+    **dict.fromkeys(RIVALS, run_rival),
+    **FAMILIES,
+    **FLEET_METHODS,
+}
 
 
 def run_method(task: Task) -> Outcome:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from tacit.arena.fleet.suites import (
+    FLEET_SETS,
+    fleet_breadth,
+    fleet_published,
+    fleet_rivals,
+    fleet_sound,
+)
+from tacit.arena.grid import Choice, grid, plain
 from tacit.arena.methods import method_named
 from tacit.arena.task import Task
 from tacit.errors import TacitError
@@ -35,7 +43,6 @@ SECURE_SETS = FEDST_SETS[:5]  # these also run on real processes
 EQUALITY_SETS = ("GunPoint", "ItalyPowerDemand", "SyntheticControl", "Coffee")
 CONTRACT_SETS = ("GunPoint", "SyntheticControl")
 CONTRACTS = (0.5, 1.0, 2.0, 4.0)  # seconds
-FLEET_SETS = ("UCIHAR", "WISDM", "HHAR")
 QUICK_SETS = ("GunPoint", "ItalyPowerDemand", "ArrowHead")
 PAPER_BUDGETS = (0.1, 0.5, 1.0, 5.0, None)
 TOTAL_BUDGETS = (1.0, 2.0, 3.0, 5.0, 8.0)
@@ -61,20 +68,6 @@ FEDST_SCOPES = ("federated", "global", "local", "local-search", "local-transform
 ABLATION_BUDGET = 0.1
 ABLATION_SEEDS = range(6)  # more than usual: two of the variants lie close together
 RELEASE_DRAWS = 20
-PUBLISHED_BATCH = {"WISDM": 30, "HHAR": 30}  # Table II, for 100 clients; 28 for UCIHAR
-PUBLISHED_CELLS: tuple[tuple[str, float | None], ...] = (
-    ("fedavg", None), ("dptimefl", 8.0), ("dptimefl", 10.0), ("dptimefl", 100.0), ("cdpfl", 8.0),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What to keep of a suite; None keeps everything."""
-
-    data: Sequence[str] | None = None
-    methods: Sequence[str] | None = None
-    epsilons: Sequence[float | None] | None = None
-    seeds: Sequence[int] | None = None
 
 
 def suite_tasks(suite: str, choice: Choice | None = None) -> list[Task]:
@@ -86,43 +79,23 @@ def suite_tasks(suite: str, choice: Choice | None = None) -> list[Task]:
         for name in choice.methods:
             method_named(name)
         tasks = [task for task in tasks if task.method in choice.methods]
+    if choice is not None and choice.options is not None:
+        tasks = [task for task in tasks if set(choice.options) <= _described(task)]
     if not tasks:
         raise TacitError(
-            f"no task of the suite {suite!r} is left; choose more data sets, methods or budgets."
+            f"no task of the suite {suite!r} is left; choose more data sets, methods, budgets or "
+            "options."
         )
     return tasks
 
 
-def _grid(
-    suite: str,
-    choice: Choice,
-    *,
-    data: Sequence[str],
-    methods: Sequence[tuple[str, dict[str, Any]]],
-    epsilons: Sequence[float | None],
-    seeds: Sequence[int],
-) -> list[Task]:
-    return [
-        Task(
-            suite=suite,
-            method=method,
-            data=name,
-            epsilon=epsilon,
-            seed=seed,
-            options=tuple(sorted(options.items())),
-        )
-        for name, (method, options), epsilon, seed in product(
-            choice.data or data, methods, choice.epsilons or epsilons, choice.seeds or seeds
-        )
-    ]
-
-
-def _plain(methods: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    return [(method, {}) for method in methods]
+def _described(task: Task) -> set[str]:
+    """The task's options as a user would type them."""
+    return {f"{name}={value}" for name, value in task.options}
 
 
 def _table2(choice: Choice) -> list[Task]:
-    return _grid(
+    return grid(
         "softshape-table2",
         choice,
         data=SOFTSHAPE_SETS,
@@ -133,7 +106,7 @@ def _table2(choice: Choice) -> list[Task]:
 
 
 def _table3(choice: Choice) -> list[Task]:
-    return _grid(
+    return grid(
         "softshape-table3",
         choice,
         data=SOFTSHAPE_SETS,
@@ -161,7 +134,7 @@ def _fedst(choice: Choice) -> list[Task]:
     return [
         task
         for data, methods in parts
-        for task in _grid(
+        for task in grid(
             "fedst",
             replace(choice, data=None),
             data=data,
@@ -175,15 +148,15 @@ def _fedst(choice: Choice) -> list[Task]:
 def _softshape_published(choice: Choice) -> list[Task]:
     """The paper's method at its five budgets; its ablations, with more seeds, at the smallest."""
     suite = "softshape-published"
-    full = _grid(
+    full = grid(
         suite,
         choice,
         data=SOFTSHAPE_SETS,
-        methods=_plain(("softshape-published",)),
+        methods=plain(("softshape-published",)),
         epsilons=PAPER_BUDGETS,
         seeds=(0, 1, 2),
     )
-    ablations = _grid(
+    ablations = grid(
         suite,
         choice,
         data=SOFTSHAPE_SETS,
@@ -198,7 +171,7 @@ def _softshape_sound(choice: Choice) -> list[Task]:
     """The releases, each accuracy a mean over many draws; three seeds where a draw is cheap."""
 
     def part(releases: Sequence[str], seeds: Sequence[int]) -> list[Task]:
-        return _grid(
+        return grid(
             "softshape-sound",
             choice,
             data=SOFTSHAPE_SETS,
@@ -213,7 +186,7 @@ def _softshape_sound(choice: Choice) -> list[Task]:
 def _fedst_scopes(choice: Choice) -> list[Task]:
     """FedST against its scopes on the wide choice of sets, by the plaintext twin."""
     pairs = [*((scope, "f") for scope in FEDST_SCOPES), ("federated", "ig")]
-    return _grid(
+    return grid(
         "fedst-scopes",
         choice,
         data=WIDE_FEDST_SETS,
@@ -230,7 +203,7 @@ def _fedst_secure(choice: Choice) -> list[Task]:
         {"scope": scope, "quality": quality, "classifier": "forest"}
         for scope, quality in (*pairs, ("federated", "ig"))
     ]
-    return _grid(
+    return grid(
         "fedst-secure",
         choice,
         data=EQUALITY_SETS,
@@ -243,58 +216,9 @@ def _fedst_secure(choice: Choice) -> list[Task]:
     )
 
 
-def _fleet_published(choice: Choice) -> list[Task]:
-    """DP-TimeFL to the letter beside FedAvg and CDP-FL, all from the same start."""
-    return [
-        task
-        for name, n_clients, (variant, epsilon) in product(
-            choice.data or FLEET_SETS, (100, 1000), PUBLISHED_CELLS
-        )
-        if choice.epsilons is None or epsilon in choice.epsilons
-        for task in _grid(
-            "fleet-published",
-            replace(choice, data=None, epsilons=None),
-            data=(name,),
-            methods=[("timefl-published", _published_options(variant, name, n_clients))],
-            epsilons=(epsilon,),
-            seeds=(0, 1, 2),
-        )
-    ]
-
-
-def _published_options(variant: str, data: str, n_clients: int) -> dict[str, Any]:
-    options: dict[str, Any] = {"variant": variant, "n_clients": n_clients}
-    if n_clients == 100 and data in PUBLISHED_BATCH:
-        options["batch_size"] = PUBLISHED_BATCH[data]
-    return options
-
-
-def _fleet_sound(choice: Choice) -> list[Task]:
-    """Sound fleets at (8, 1e-5) on persons they know and persons they do not."""
-    return [
-        task
-        for n_clients, seeds in ((100, range(8)), (1000, range(3)))
-        for task in _grid(
-            "fleet-sound",
-            choice,
-            data=("UCIHAR",),
-            methods=[
-                (
-                    "timefl",
-                    {"mechanism": mechanism, "n_clients": n_clients, "split": split,
-                     "baselines": True},
-                )
-                for split, mechanism in product(("subject", "iid"), ("distributed", "privunit"))
-            ],
-            epsilons=(8.0,),
-            seeds=seeds,
-        )
-    ]  # fmt: skip
-
-
 def _timefl(choice: Choice) -> list[Task]:
     """The sound fleet at 8, then Table II of the paper (i.i.d. clients, nominal budgets)."""
-    published = _grid(
+    published = grid(
         "timefl",
         choice,
         data=FLEET_SETS,
@@ -302,7 +226,7 @@ def _timefl(choice: Choice) -> list[Task]:
         epsilons=(8.0, 10.0, 100.0),
         seeds=(0,),
     )
-    sound = _grid(
+    sound = grid(
         "timefl",
         choice,
         data=FLEET_SETS,
@@ -324,13 +248,13 @@ def _frontier(choice: Choice) -> list[Task]:
     The releases and the input noise protect one series. The fleet protects a client with a few
     training series from everybody after the shuffler: another trust model, not to be ranked.
     """
-    return _grid(
+    return grid(
         "frontier",
         choice,
         data=SOFTSHAPE_SETS,
         methods=[
-            *_plain(("softshape-label", "softshape-vector", "softshape-shapes")),
-            *_plain(("ceiling", "majority")),
+            *plain(("softshape-label", "softshape-vector", "softshape-shapes")),
+            *plain(("ceiling", "majority")),
             ("minirocket", {"total": True}),
             ("quant", {"total": True}),
             ("timefl", {"n_clients": 16, "mechanism": "privunit"}),
@@ -341,18 +265,18 @@ def _frontier(choice: Choice) -> list[Task]:
 
 
 def _quick(choice: Choice) -> list[Task]:
-    noised = _grid(
+    noised = grid(
         "quick",
         choice,
         data=QUICK_SETS,
         methods=[
-            *_plain(("majority", "1-nn", "minirocket", "softshape-published", "softshape-label")),
+            *plain(("majority", "1-nn", "minirocket", "softshape-published", "softshape-label")),
             ("timefl", {"n_clients": 30, "mechanism": "distributed"}),
         ],
         epsilons=(1.0, 5.0),
         seeds=(0,),
     )
-    clean = _grid(
+    clean = grid(
         "quick",
         choice,
         data=QUICK_SETS,
@@ -377,6 +301,8 @@ SUITES: dict[str, Callable[[Choice], list[Task]]] = {
     "softshape-sound": _softshape_sound,
     "fedst-scopes": _fedst_scopes,
     "fedst-secure": _fedst_secure,
-    "fleet-published": _fleet_published,
-    "fleet-sound": _fleet_sound,
+    "fleet-published": fleet_published,
+    "fleet-sound": fleet_sound,
+    "fleet-rivals": fleet_rivals,
+    "fleet-breadth": fleet_breadth,
 }

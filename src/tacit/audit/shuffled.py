@@ -54,6 +54,7 @@ def fleet_distributed(setting: Setting) -> Audited:
     and an exact one would take most of the time. At the scale of a sum (hundreds) the curve of the
     discrete Gaussian is the Gaussian one to six digits, so the Gaussian claim is tested.
     """
+    from tacit.fleet.reports import shares
     from tacit.fleet.reports.calibration import make_plan
     from tacit.fleet.reports.distributed import DistributedReport
 
@@ -71,7 +72,7 @@ def fleet_distributed(setting: Setting) -> Audited:
     report = DistributedReport(plan)
     settings = report.settings
     others = settings.local_sigma * (_CLIENTS - 1) ** 0.5
-    modulus = 2**settings.modulus_bits
+    modulus = shares.MODULUS
 
     def run(x: Floats, count: int) -> Integers:
         rows = np.broadcast_to(x, (count, plan.dimension))

@@ -53,7 +53,8 @@ def audit_fleet(
     from tacit.features.feature_map import generated_signals
     from tacit.fleet.learning.head import class_scores, feature_map
     from tacit.fleet.reports.calibration import make_plan
-    from tacit.fleet.simulation.simulator import make_fleet, simulate
+    from tacit.fleet.simulation.fleet import make_fleet
+    from tacit.fleet.simulation.simulator import simulate
 
     if name not in _MECHANISMS:
         raise TacitError(f"there is no training {name!r}; use one of {', '.join(_MECHANISMS)}.")

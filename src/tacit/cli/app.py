@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -18,17 +19,19 @@ from tacit.cli import (
     arena,
     attack,
     audit,
+    collector,
     data,
     demo,
-    fedst,
+    export,
     fleet,
     ledger,
     local,
+    serve,
     silo,
     studio,
-    timefl,
 )
 from tacit.cli.common import new_app
+from tacit.cli.train import fedst, hybrid, timefl
 from tacit.errors import TacitError
 from tacit.system.extras import missing
 
@@ -36,7 +39,7 @@ app = new_app(
     "Classify time series that nobody has to show.\n\n"
     "Start with `tacit demo`, then `tacit data list` and `tacit train --help`."
 )
-train = new_app("Train a classifier of one family: softshape, fedst or timefl.")
+train = new_app("Train a classifier: softshape, fedst, timefl, or hybrid of the first and last.")
 
 app.command("demo")(demo.demo)
 app.command("studio")(studio.studio)
@@ -46,13 +49,17 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(silo.app, name="silo")
 app.command("release")(local.release_command)
+app.command("export")(export.export_command)
 app.command("classify")(local.classify_command)
-app.command("serve")(local.serve_command)
+app.command("serve")(serve.serve_command)
+app.command("send")(serve.send_command)
+app.add_typer(collector.app, name="collector")
 app.command("audit")(audit.audit_command)
 app.add_typer(attack.app, name="attack")
 train.command("softshape")(local.train_softshape)
 train.command("fedst")(fedst.train_fedst)
 train.command("timefl")(timefl.train_timefl)
+train.command("hybrid")(hybrid.train_hybrid)
 app.add_typer(train, name="train")
 app.add_typer(arena.app, name="arena")
 
@@ -85,9 +92,15 @@ def _root(
     """Options before the command."""
 
 
+@cache
+def _commands() -> Any:
+    """The tree, built once per process: reading all the signatures takes most of a short call."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; never let a traceback out for bad input."""
-    command = typer.main.get_command(app)
+    command = _commands()
     verbose, words = _without_verbose(arguments)
     if verbose:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")

@@ -24,6 +24,10 @@ def run_command(
     epsilon: Annotated[
         list[str] | None, typer.Option(help="Only these budgets; 'none' means without noise.")
     ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Only tasks with this option of their method, as mechanism=privunit."),
+    ] = None,
     runs: Annotated[int | None, typer.Option(help="Number of seeds, starting at 0.")] = None,
     workers: Annotated[int, typer.Option(help="Processes at once, one thread each.")] = 2,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
@@ -34,15 +38,16 @@ def run_command(
 
     Example: `tacit arena run quick --out quick`
     """
+    from tacit.arena.grid import Choice
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
-    from tacit.arena.suites import Choice, suite_tasks
+    from tacit.arena.suites import suite_tasks
     from tacit.data import load_dataset
     from tacit.errors import check_at_least
 
     seeds = None if runs is None else range(check_at_least(runs, 1, name="runs"))
     epsilons = None if epsilon is None else [_budget(text) for text in epsilon]
-    choice = Choice(data=data, methods=method, epsilons=epsilons, seeds=seeds)
+    choice = Choice(data=data, methods=method, epsilons=epsilons, seeds=seeds, options=option)
     tasks = suite_tasks(suite, choice)
     check_at_least(workers, 1, name="workers")
     check_engine(engine)

@@ -40,6 +40,9 @@ def init(
     n_min: Annotated[
         int | None, typer.Option(help="Fewest reports that release a round; default: all nodes.")
     ] = None,
+    most_nodes: Annotated[
+        int | None, typer.Option(help="Nodes that may ever take part; default: those there are.")
+    ] = None,
     mechanism: Annotated[str, typer.Option(help="privunit or distributed.")] = "privunit",
     kernels: Annotated[int, typer.Option(help="Random kernels in the public features.")] = 256,
     round_seconds: Annotated[
@@ -84,6 +87,7 @@ def init(
         mechanism=mechanism,
         round_seconds=round_seconds,
         n_kernels=kernels,
+        most_nodes=most_nodes,
     )
     hosts = Hosts(
         server=server_host or host,
@@ -129,17 +133,92 @@ def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
 
 @app.command()
-def node(config: ConfigArgument, as_json: JsonFlag = False) -> None:
-    """Run one node (Flower's SuperNode) until it is stopped.
+def node(
+    config: ConfigArgument,
+    transport: Annotated[
+        str, typer.Option(help="flower, or https: light, polls the shuffler, ends with the run.")
+    ] = "flower",
+    poll_seconds: Annotated[
+        float, typer.Option(help="How often a light node asks for a round.")
+    ] = 5.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run one node: Flower's SuperNode until it is stopped, or a light node until the run is over.
 
-    Example: `tacit fleet node fleet/nodes/node-1/node.toml`
+    Example: `tacit fleet node fleet/nodes/node-1/node.toml --transport https`
     """
     from tacit.fleet.deployment.config import NodeConfig, read_config
+
+    if transport not in ("flower", "https"):
+        raise TacitError(f"--transport is flower or https, got {transport!r}.")
+    found = read_config(config, NodeConfig)
+    _announce("node", {"name": found.name, "transport": transport}, as_json=as_json)
+    if transport == "https":
+        from tacit.fleet.deployment.light_node import run_light_node
+
+        run_light_node(config, poll_seconds=poll_seconds)
+        return
     from tacit.fleet.deployment.run import run_node
 
-    found = read_config(config, NodeConfig)
-    _announce("node", {"name": found.name}, as_json=as_json)
     run_node(config)
+
+
+@app.command("new-node")
+def new_node(
+    folder: Annotated[Path, typer.Argument(help="A new folder for the node.")],
+    name: Annotated[str, typer.Option(help="The node's name in this fleet.")],
+    like: Annotated[Path, typer.Option(help="Folder of a node of the same fleet.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a node's folder with keys of its own, and print the public ones for the operators.
+
+    Put its series into the folder as `data.npz`. The operators of shuffler and analyser run
+    'admit' with the signing key; one that uses Flower also needs `identity.pub` in the server's
+    `node_keys`, under its name.
+
+    Example: `tacit fleet new-node node-9 --name node-9 --like fleet/nodes/node-1`
+    """
+    from tacit.fleet.deployment.wire.membership import new_node as write_node
+
+    signing, identity = write_node(folder, name=name, like=like)
+    made = {"folder": folder, "name": name, "key": signing.hex(), "identity": identity.decode()}
+    emit(made, as_json=as_json)
+
+
+ServiceArgument = Annotated[Path, typer.Argument(help="The shuffler's or the analyser's folder.")]
+
+
+@app.command()
+def admit(
+    folder: ServiceArgument,
+    name: Annotated[str, typer.Option(help="The node's name.")],
+    key: Annotated[str, typer.Option(help="The signing key that 'new-node' printed.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a node take part, as far as this service is concerned; it need not be restarted.
+
+    Under `distributed` shuffler and analyser admit a node each for itself.
+
+    Example: `tacit fleet admit fleet/shuffler --name node-9 --key 5f0c...`
+    """
+    from tacit.fleet.deployment.wire.membership import admit as enter
+
+    emit({"name": name, "nodes": enter(folder, name, key)}, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    folder: ServiceArgument,
+    name: Annotated[str, typer.Option(help="The node's name.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Strike a node off this service's list; its next report is refused.
+
+    Example: `tacit fleet revoke fleet/shuffler --name node-3`
+    """
+    from tacit.fleet.deployment.wire.membership import revoke as strike_off
+
+    emit({"name": name, "nodes": strike_off(folder, name)}, as_json=as_json)
 
 
 @app.command()

@@ -41,6 +41,7 @@ def init_command(
     """
     from tacit.errors import LedgerError
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
 
     if db.exists():
         raise LedgerError(f"{db} exists; its budgets are changed with 'tacit ledger budget'.")
@@ -50,7 +51,7 @@ def init_command(
         budget_delta=budget_delta,
         per_subject_epsilon=per_subject_epsilon,
         per_subject_delta=per_subject_delta,
-        anchor=anchor,
+        anchor=anchor or configured_anchor(db),
     ) as ledger:
         result = {"db": db, "budgets": ledger.budgets(), "anchor": ledger.anchor()}
     emit(result, as_json=as_json)
@@ -72,8 +73,9 @@ def budget_command(
     Example: `tacit ledger budget --db spend.db --per-subject-epsilon 6 --reason "second study"`
     """
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
 
-    with Ledger.open(db, create=False, anchor=anchor) as ledger:
+    with Ledger.open(db, create=False, anchor=anchor or configured_anchor(db)) as ledger:
         entry = ledger.change_budgets(
             reason=reason,
             budget_epsilon=budget_epsilon,
@@ -98,8 +100,9 @@ def show_command(
     """
     from tacit.guarantee import rounded_down, rounded_up
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
 
-    with Ledger.open(db, create=False, anchor=anchor) as ledger:
+    with Ledger.open(db, create=False, anchor=anchor or configured_anchor(db)) as ledger:
         entries = ledger.entries(subject)
         spent, left = ledger.spent(subject), ledger.remaining(subject)
         subjects = ledger.subjects()

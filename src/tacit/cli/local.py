@@ -1,4 +1,4 @@
-"""Commands of the local family: train, release on a device, classify and serve releases."""
+"""Commands of the local family: train, release on a device, classify releases."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tacit.cli.common import (
     print_table,
     progress_bar,
 )
+from tacit.cli.ledger import AnchorOption
 from tacit.errors import TacitError, check_epsilon
-from tacit.system.extras import needs
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger
@@ -78,7 +78,7 @@ def train_softshape(
 
     check_epsilon(epsilon, name="--epsilon")
     check_new_page(page)
-    _check_new_bundle(out)
+    check_new_bundle(out)
     dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:
         classifier = DPSoftShapeClassifier(
@@ -124,7 +124,7 @@ def train_softshape(
     emit(result, as_json=as_json, render=lambda: _show(_readable(result)))
 
 
-def _check_new_bundle(folder: Path | None) -> None:
+def check_new_bundle(folder: Path | None) -> None:
     """Releases can only be classified by the bundle that made them: none is overwritten."""
     from tacit.local.estimator import MODEL_FILE, PUBLISHED_FILE
 
@@ -163,6 +163,7 @@ def release_command(
         float | None,
         typer.Option("--per-series", help="Budget of each series, for a new ledger."),
     ] = None,
+    anchor: AnchorOption = None,
     part: Annotated[
         str | None,
         typer.Option("--part", help="Which part of a data set: test (default) or train."),
@@ -178,6 +179,7 @@ def release_command(
     """
     from tacit.data import load_series
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
     from tacit.local.device import Device
 
     if out.exists():
@@ -195,6 +197,7 @@ def release_command(
             ledger,
             per_subject_epsilon=per_series,
             new_per_subject_epsilon=device.guarantee.epsilon,
+            anchor=anchor or configured_anchor(ledger),
         ) as account:
             made = device.release(series, ledger=account)
             totals = _totals(account)
@@ -202,6 +205,7 @@ def release_command(
     result = {
         "count": len(made),
         "guarantee": made.guarantee,
+        **_training_of(device.model),
         **totals,
         "releases": out,
         "ledger": ledger,
@@ -213,6 +217,11 @@ def release_command(
         )
     shown = {key: value for key, value in result.items() if key not in totals}
     emit(result, as_json=as_json, render=lambda: _show({**shown, "spent": _spent_words(totals)}))
+
+
+def _training_of(model: LocalModel) -> dict[str, Any]:
+    """What the model's own training promised its clients, where it promised anything."""
+    return {} if model.training is None else {"training": model.training}
 
 
 def _totals(account: Ledger) -> dict[str, Any]:
@@ -269,6 +278,7 @@ def classify_command(
         "labels": model.labels(received),
         "count": len(received),
         "guarantee": model.guarantee,
+        **_training_of(model),
     }
     shares = estimate_prevalence(model, received) if prevalence else None
     if shares is not None:
@@ -301,26 +311,6 @@ def _show_classified(result: dict[str, Any], shares: Prevalence | None) -> None:
             title=f"prevalence from {shares.n} releases, intervals of {shares.level:.0%}",
         )
         typer.echo(shares.assumption)
-
-
-def serve_command(
-    bundle: BundleArgument,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port.")] = 8765,
-    as_json: JsonFlag = False,
-) -> None:
-    """Serve a bundle: POST /classify and /prevalence, GET /guarantee and /health.
-
-    Example: `tacit serve gunpoint --port 8765`
-    """
-    from tacit.local.collector.app import bound_socket, serve
-
-    needs("studio", "fastapi", "uvicorn", what="'tacit serve'")
-    model = load_bundle(bundle)
-    listening = bound_socket(host, port)
-    taken = listening.getsockname()[1]
-    emit({"host": host, "port": taken, "guarantee": model.guarantee}, as_json=as_json)
-    serve(model, listening)
 
 
 def load_bundle(path: Path) -> LocalModel:

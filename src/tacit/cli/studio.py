@@ -31,7 +31,7 @@ def studio(
     """
     needs("studio", "fastapi", "uvicorn", what="'tacit studio'")
     needs("charts", "altair", "vl_convert", what="'tacit studio'")
-    from tacit.local.collector.app import bound_socket
+    from tacit.local.collector.server import bound_socket
     from tacit.studio.access import new_token
     from tacit.studio.app import create_app, serve
     from tacit.studio.workspace import open_workspace

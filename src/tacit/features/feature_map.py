@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -28,9 +29,28 @@ _KERNEL_LENGTH = 9
 _DILATIONS = (1, 2, 4, 8, 16)
 _N_BANDS = 8
 _FLOOR = 1e-2  # below this a spread counts as silence; keeps the logarithms finite
-# Chosen on public data: docs/decisions/2026-11-16-fleet-defaults.md.
-_RIDGE = 0.5  # of a unit variance: how far the public decorrelation goes
-_WEIGHTS = (3.0, 2.0, 0.5, 1.0)  # of statistics, bands, correlations, proportions; as the ridge
+FeatureKind = Literal["fine", "coarse"]
+FEATURE_KINDS: tuple[FeatureKind, ...] = ("fine", "coarse")
+
+
+@dataclass(frozen=True, slots=True)
+class _Balance:
+    """How the energy of a row is spread over directions.
+
+    `ridge` is that of the public decorrelation, in units of a variance; `weights` are those of
+    statistics, bands, correlations and proportions before it, which leaves more of heavier ones.
+    """
+
+    ridge: float
+    weights: tuple[float, float, float, float]
+
+
+# Chosen on public data: docs/decisions/2026-11-16-fleet-defaults.md and, for noisy runs,
+# docs/decisions/2026-11-18-fleet-small-epsilons.md.
+_BALANCE: dict[FeatureKind, _Balance] = {
+    "fine": _Balance(0.5, (3.0, 2.0, 0.5, 1.0)),
+    "coarse": _Balance(10.0, (6.0, 4.0, 1.0, 1.0)),
+}
 _CHUNK_VALUES = 2**20  # of a block of windows, as they are and unfolded: what a cache holds
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
@@ -86,13 +106,14 @@ def public_features(
     length: int,
     n_kernels: int = 256,
     seed: int = PUBLIC_SEED,
-    weights: tuple[float, float, float, float] = _WEIGHTS,
+    kind: FeatureKind = "fine",
 ) -> FeatureMap:
     """Build the map; equal arguments give the equal map on every machine.
 
-    `weights` scale statistics, bands, correlations and proportions before they are decorrelated:
-    the ridge leaves more of a heavier block.
+    `coarse` keeps more of a row's energy in a few directions, for runs whose noise would drown
+    the many of `fine`.
     """
+    balance = _BALANCE[kind]
     check_at_least(n_channels, 1, name="n_channels")
     check_at_least(length, 3, name="length")
     check_at_least(n_kernels, 1, name="n_kernels")
@@ -102,11 +123,11 @@ def public_features(
     signals = generated_signals(count, n_channels, length, rng)
     found = on_all_cores(lambda part: _blocks(signals[part], banks), _pieces(signals))
     raw = np.concatenate([np.concatenate(blocks, axis=1) for blocks in found])
-    scale = np.repeat(weights, [block.shape[1] for block in found[0]])
+    scale = np.repeat(balance.weights, [block.shape[1] for block in found[0]])
     centre, spread = raw.mean(axis=0), (raw.std(axis=0) + 1e-3) / scale
     # The symmetric root does not depend on the basis that eigh happens to return.
     values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
-    root = (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
+    root = (vectors / np.sqrt(np.maximum(values, 0.0) + balance.ridge)) @ vectors.T
     return FeatureMap(
         n_channels, length, n_kernels, seed, banks, centre, np.asarray(root / spread[:, None])
     )

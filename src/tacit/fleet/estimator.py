@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
-from tacit.fleet.learning.head import class_scores, feature_map
+from tacit.fleet.learning.head import class_scores
 from tacit.fleet.reports.calibration import default_rounds, make_plan
-from tacit.fleet.simulation.simulator import SimulatedRun, make_fleet, simulate
+from tacit.fleet.simulation.feature_rows import feature_rows
+from tacit.fleet.simulation.fleet import make_fleet
+from tacit.fleet.simulation.simulator import SimulatedRun, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 from tacit.system.seeds import generator
 
 
-class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
+class ClientClassifier(BaseClassifier):  # type: ignore[misc]
     """A classifier whose `fit` also takes the owner of every series.
 
     aeon forbids a classifier to define `fit` itself; this base class hands the owners over.
@@ -42,7 +44,7 @@ class _ClientClassifier(BaseClassifier):  # type: ignore[misc]
         return super().reset(keep=[*names, "_client"])
 
 
-class DPTimeFLClassifier(_ClientClassifier):
+class DPTimeFLClassifier(ClientClassifier):
     """Federated classifier whose clients are protected one by one.
 
     sound: a linear head on public features, client-level (epsilon, delta) under replacement;
@@ -157,7 +159,7 @@ class DPTimeFLClassifier(_ClientClassifier):
             n_min=self.n_min,
             n_kernels=self.n_kernels,
         )
-        rows = feature_map(plan).transform(X)
+        rows = feature_rows(plan, X)
         fleet = make_fleet(rows, labels, client, n_clients=n_clients, n_classes=len(plan.classes))
         run: SimulatedRun = simulate(
             fleet,
@@ -220,7 +222,7 @@ class DPTimeFLClassifier(_ClientClassifier):
         X = as_cube(X)
         if self.mode == "published":
             return self.run_.scores(X)
-        return class_scores(feature_map(self.plan_).transform(X), self.model_.average)
+        return class_scores(feature_rows(self.plan_, X), self.model_.average)
 
     def _predict(self, X: Floats) -> NDArray[Any]:
         chosen: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]

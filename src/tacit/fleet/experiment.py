@@ -15,13 +15,13 @@ from tacit.fleet.estimator import DPTimeFLClassifier
 from tacit.fleet.learning.head import (
     HeadModel,
     class_scores,
-    feature_map,
     initial_model,
     label_indices,
 )
 from tacit.fleet.reports.linking import sound_rate
 from tacit.fleet.reports.mechanisms import report_of
-from tacit.fleet.simulation.simulator import Fleet, make_fleet
+from tacit.fleet.simulation.feature_rows import feature_rows
+from tacit.fleet.simulation.fleet import Fleet, make_fleet
 from tacit.system.progress import Progress, silent
 
 Split = Literal["iid", "subject", "dirichlet"]
@@ -213,11 +213,12 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
         steps = [accuracy(run.scores(deal.X_test, weights)) for weights in run.trajectory]
         deltas = [record.delta for record in classifier.history_]
         return {"accuracy_per_round": steps, "nominal_delta_per_round": deltas}
-    rows = feature_map(classifier.plan_).transform(deal.X_test)
+    rows = feature_rows(classifier.plan_, deal.X_test)
     steps = [accuracy(class_scores(rows, weights)) for weights in classifier.averages_]
     fleet = _fleet_of(classifier, deal)
     start = initial_model(classifier.plan_)
-    directions = fleet.directions(np.arange(fleet.n_clients), start, classifier.plan_)
+    training = classifier.plan_.training
+    directions = fleet.directions(np.arange(fleet.n_clients), start.weights, training)
     linked = sound_rate(directions, report_of(classifier.plan_))
     return {"accuracy_per_round": steps, "reidentification": linked}
 
@@ -225,7 +226,7 @@ def _curves(classifier: DPTimeFLClassifier, deal: _Deal, task: FleetTask) -> dic
 def _fleet_of(classifier: DPTimeFLClassifier, deal: _Deal) -> Fleet:
     plan = classifier.plan_
     return make_fleet(
-        feature_map(plan).transform(deal.X_train),
+        feature_rows(plan, deal.X_train),
         label_indices(deal.y_train, plan.classes),
         deal.client,
         n_clients=int(deal.client.max()) + 1,
@@ -248,7 +249,7 @@ def _sound_baselines(
 
     plan = classifier.plan_
     fleet = _fleet_of(classifier, deal)
-    rows = feature_map(plan).transform(deal.X_test)
+    rows = feature_rows(plan, deal.X_test)
     truth = label_indices(deal.y_test, plan.classes)
 
     def accuracy(model: HeadModel) -> float:

@@ -8,11 +8,12 @@ apart from those that decide the guarantee.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
-from tacit.features.feature_map import FEATURE_VERSION, PUBLIC_SEED
+from tacit.features.feature_map import FEATURE_KINDS, FEATURE_VERSION, PUBLIC_SEED, FeatureKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,8 @@ class Training:
     """Utility only. The defaults were chosen on WISDM and HHAR, which are public data.
 
     `local_ridge` regularises a client's own solution, `balance` is how far its rare classes are
-    lifted: 0 weights all series alike, 1 all classes.
+    lifted: 0 weights all series alike, 1 all classes. A solution shorter than `clip_norm` counts
+    for less; with 0 all clients count alike.
     """
 
     local_ridge: float = 0.1
@@ -28,10 +30,13 @@ class Training:
     server_rate: float = 1.0
     momentum: float = 0.0
     averaged_share: float = 0.5
+    clip_norm: float = 0.3
 
     def __post_init__(self) -> None:
         check_positive(self.local_ridge, name="local_ridge")
         check_positive(self.server_rate, name="server_rate")
+        if not 0.0 <= self.clip_norm < math.inf:
+            raise TacitError(f"clip_norm must be finite and at least 0, got {self.clip_norm!r}.")
         if not 0.0 <= self.balance <= 1.0:
             raise TacitError(f"balance must lie in [0, 1], got {self.balance!r}.")
         if not 0.0 <= self.momentum < 1.0:
@@ -60,29 +65,19 @@ class PrivUnitSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributedSettings(Settings):
-    """Quantisation, noise share and secret sharing of one client's report.
+    """Quantisation and noise of one client's report.
 
     `clip_units` bounds the L2 norm of the integer vector, `local_sigma` is the discrete Gaussian
-    that every client adds, sums live modulo 2**`modulus_bits`, and each block of `block_length`
-    coordinates is split into `n_shares` messages, `security_bits` bits from perfect.
+    that every client adds.
     """
 
     mechanism: ClassVar[str] = "distributed"
     clip_units: int
     local_sigma: float
-    modulus_bits: int
-    block_length: int
-    n_shares: int
-    security_bits: int
 
     def __post_init__(self) -> None:
-        for name in ("clip_units", "modulus_bits", "block_length", "n_shares", "security_bits"):
-            check_at_least(getattr(self, name), 1, name=name)
+        check_at_least(self.clip_units, 1, name="clip_units")
         check_positive(self.local_sigma, name="local_sigma")
-        if self.modulus_bits > 32:
-            raise TacitError(
-                f"modulus_bits must be at most 32, got {self.modulus_bits}; quantise coarser."
-            )
 
 
 _SETTINGS = {kind.mechanism: kind for kind in (PrivUnitSettings, DistributedSettings)}
@@ -109,6 +104,7 @@ class FleetPlan:
     n_kernels: int = 256
     feature_seed: int = PUBLIC_SEED
     feature_version: int = FEATURE_VERSION
+    feature_kind: FeatureKind = "fine"
 
     def __post_init__(self) -> None:
         check_at_least(len(self.classes), 2, name="the number of classes")
@@ -120,6 +116,10 @@ class FleetPlan:
             raise TacitError(
                 f"this plan is for version {self.feature_version} of the public features and this "
                 f"is version {FEATURE_VERSION}; make a new plan and train again."
+            )
+        if self.feature_kind not in FEATURE_KINDS:
+            raise TacitError(
+                f"unknown public features {self.feature_kind!r}; use {' or '.join(FEATURE_KINDS)}."
             )
         if self.client_rounds > self.n_rounds:
             raise TacitError(
@@ -141,6 +141,7 @@ class FleetPlan:
             length=self.length,
             n_kernels=self.n_kernels,
             seed=self.feature_seed,
+            kind=self.feature_kind,
         ).n_features
 
     @property
@@ -164,9 +165,18 @@ def plan_from_json(text: str) -> FleetPlan:
     try:
         plain: dict[str, Any] = json.loads(text)
         plain.setdefault("feature_version", 1)  # earlier plans did not name it
-        settings = _SETTINGS[plain.pop("mechanism")](**plain.pop("settings"))
-        training = Training(**plain.pop("training"))
+        settings = _read_settings(plain.pop("mechanism"), plain.pop("settings"))
+        training = Training(**{"clip_norm": 0.0, **plain.pop("training")})  # as in earlier plans
         classes = tuple(str(label) for label in plain.pop("classes"))
         return FleetPlan(classes=classes, settings=settings, training=training, **plain)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise TacitError(f"not a fleet plan: {error!r}; write it with to_json.") from error
+
+
+# Plans of split-and-mix named these; how a report is shared is no part of its noise.
+_RETIRED = frozenset({"modulus_bits", "block_length", "n_shares", "security_bits"})
+
+
+def _read_settings(mechanism: str, plain: dict[str, Any]) -> Settings:
+    kept = {name: value for name, value in plain.items() if name not in _RETIRED}
+    return _SETTINGS[mechanism](**kept)

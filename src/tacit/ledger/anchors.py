@@ -7,11 +7,25 @@ next one.
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import LedgerError
 from tacit.system.files import write_secret
+
+ANCHORS = "TACIT_ANCHORS"
+
+
+def configured_anchor(ledger: str | os.PathLike[str]) -> Path | None:
+    """The file for the anchor of this ledger in the folder that TACIT_ANCHORS names, if it does."""
+    folder = os.environ.get(ANCHORS)
+    if not folder:
+        return None
+    place = Path(ledger).absolute()
+    digest = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    return Path(folder) / f"{place.stem}-{digest}.anchor"
 
 
 @dataclass(frozen=True, slots=True)

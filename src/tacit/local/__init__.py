@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit.local.day_budget import DayBudget
     from tacit.local.device import Device
     from tacit.local.estimator import DPSoftShapeClassifier
     from tacit.local.prevalence import Prevalence, estimate_prevalence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "DPSoftShapeClassifier": "tacit.local.estimator",
+    "DayBudget": "tacit.local.day_budget",
     "Device": "tacit.local.device",
     "Prevalence": "tacit.local.prevalence",
     "Release": "tacit.local.release",
@@ -28,6 +30,7 @@ _HOME = {
 
 __all__ = [
     "DPSoftShapeClassifier",
+    "DayBudget",
     "Device",
     "Prevalence",
     "Release",

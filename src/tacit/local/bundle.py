@@ -81,6 +81,18 @@ def read_bundle(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
     return arrays, values
 
 
+def bundle_folder(directory: str | os.PathLike[str]) -> Path:
+    """The folder for a trained classifier, made if it is not there."""
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BundleError(
+            f"cannot make the folder {folder}: {error.strerror or error}; choose another."
+        ) from error
+    return folder
+
+
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
     little = np.asarray(array, order="C")
     little = little.astype(little.dtype.newbyteorder("<"), copy=False)

@@ -25,8 +25,10 @@ from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
+from tacit.local.day_budget import DayBudget
 from tacit.local.model import LocalModel, load_model
 from tacit.local.release import Release
+from tacit.local.stream import Stream
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _KEPT_BYTES = 2**23  # more than the largest array of a release of a few hundred
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """A loaded model that makes releases; it keeps no series and no state."""
+    """A loaded model that makes releases; it keeps no series and no state, a `stream` does."""
 
     model: LocalModel
 
@@ -75,6 +77,22 @@ class Device:
             subject=subject,
             source=source,
         )
+
+    def stream(
+        self,
+        budget: DayBudget,
+        *,
+        person: str,
+        stride: int | None = None,
+        source: NoiseSource = SYSTEM_NOISE,
+    ) -> Stream:
+        """Take samples as they come: `push` them, and send the releases that it returns.
+
+        Windows have the model's length and begin every `stride` samples, by default one after the
+        other. Every release is debited to the person's day first (see `tacit.local.day_budget`).
+        """
+        length = self.model.n_timepoints
+        return Stream(self.model, budget, person, length if stride is None else stride, source)
 
     def classify(self, release: Release) -> list[str]:
         """What the server makes of a release; needs no series."""

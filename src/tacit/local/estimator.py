@@ -20,9 +20,10 @@ from tacit.arrays import Codes, Floats
 from tacit.data.validate import as_cube, refuse_constant
 from tacit.errors import BundleError, TacitError, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.local.bundle import read_bundle, write_bundle
+from tacit.local.bundle import bundle_folder, read_bundle, write_bundle
 from tacit.local.device import release_rows
 from tacit.local.encoding.body import TrainedBody, train_kernels
+from tacit.local.exports.write import Format, export_model
 from tacit.local.model import Head, LocalModel, class_type, classes_of, load_model, new_model
 from tacit.local.release import SYMBOL_KINDS, Release
 from tacit.local.releases.label import fit_label
@@ -190,21 +191,17 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self._check_is_fitted()
         return self._sound_model().places(release)
 
-    def export_device(self, path: str | os.PathLike[str]) -> None:
-        """Write the one file that a device needs (see `tacit.local.device`)."""
+    def export_device(self, path: str | os.PathLike[str], format: Format = "npz") -> None:
+        """Write what a device needs: `npz` one file for NumPy (see `tacit.local.device`), `web`
+        and `c` a folder with a JavaScript module or C99 sources and golden vectors.
+        """
         self._check_is_fitted()
-        self._sound_model().save(path)
+        export_model(self._sound_model(), path, format=format)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the trained classifier to a folder; `load` reads it back."""
         self._check_is_fitted()
-        folder = Path(directory)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BundleError(
-                f"cannot make the folder {folder}: {error.strerror or error}; choose another."
-            ) from error
+        folder = bundle_folder(directory)
         if self.model_ is not None:
             self.model_.save(folder / MODEL_FILE)
             (folder / PUBLISHED_FILE).unlink(missing_ok=True)  # of an earlier classifier

@@ -44,10 +44,15 @@ class LocalModel:
     n_channels: int
     n_timepoints: int
     identity: str = ""
+    training: DpGuarantee | None = None  # of the clients that trained it; None: nothing is promised
     guarantee: DpGuarantee = field(init=False)  # what one release of one series reveals at most
 
     def __post_init__(self) -> None:
-        stated = local_guarantee(self.head.epsilon, assumptions=self.head.assumptions)
+        stated = local_guarantee(
+            self.head.epsilon,
+            assumptions=self.head.assumptions,
+            trained_privately=self.training is not None,
+        )
         object.__setattr__(self, "guarantee", stated)
 
     def check_series(self, X: Any, *, where: str = "X") -> Floats:
@@ -127,6 +132,8 @@ class LocalModel:
             "n_channels": self.n_channels,
             "n_timepoints": self.n_timepoints,
         }
+        if self.training is not None:
+            values["training"] = self.training.to_dict()
         if not isinstance(self.head, LabelHead):
             values["head"] = self.head.values()
         if not isinstance(self.head, ShapesHead):
@@ -141,6 +148,7 @@ def new_model(
     *,
     n_channels: int,
     n_timepoints: int,
+    training: DpGuarantee | None = None,
 ) -> LocalModel:
     """A model for a trained head, named by the hash of its content."""
     return LocalModel(
@@ -149,6 +157,7 @@ def new_model(
         class_type=class_type(classes),
         n_channels=n_channels,
         n_timepoints=n_timepoints,
+        training=training,
     ).identified()
 
 
@@ -183,6 +192,7 @@ def load_model(path: str | os.PathLike[str]) -> LocalModel:
             n_channels=values["n_channels"],
             n_timepoints=values["n_timepoints"],
             identity=values["identity"],
+            training=_training(values, path),
         )
         stated = from_dict(values["guarantee"])
     except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -195,6 +205,17 @@ def load_model(path: str | os.PathLike[str]) -> LocalModel:
             f"{path} states a guarantee that its mechanism does not have; export it again."
         )
     return model
+
+
+def _training(values: dict[str, Any], path: str | os.PathLike[str]) -> DpGuarantee | None:
+    if "training" not in values:
+        return None
+    stated = from_dict(values["training"])
+    if not isinstance(stated, DpGuarantee) or stated.unit != "client":
+        raise BundleError(
+            f"{path} states a training guarantee that is not one per client; export it again."
+        )
+    return stated
 
 
 def _head(arrays: Arrays, values: dict[str, Any]) -> Head:

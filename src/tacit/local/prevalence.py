@@ -69,6 +69,8 @@ _ASSUMPTION = {
     "often it is right",
     "classes": "shares of the true classes, if the classifier errs in this population as it did "
     "on held-out training series",
+    "stated": "shares of the true classes, if the classifier is right as often as its model states "
+    "and errs evenly; the rate was stated, not measured",
 }
 
 
@@ -115,7 +117,7 @@ def prevalence_of_counts(
         level=level,
         n=int(counts.sum()),
         of=of,
-        assumption=_ASSUMPTION[of],
+        assumption=_ASSUMPTION["stated" if of == "classes" and model.training else of],
         identifiable=tuple(bool(one) for one in known),
         warning=None if known.all() else _warning(model.classes, mixture, known),
     )

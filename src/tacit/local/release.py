@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -21,9 +23,11 @@ from tacit.system.files import write_atomic
 Kind = Literal["label", "place", "vector", "shapes"]
 KINDS: tuple[Kind, ...] = ("label", "place", "vector", "shapes")
 SYMBOL_KINDS: tuple[Kind, ...] = ("label", "place")
+_ID = re.compile(r"[A-Za-z0-9._-]{0,48}", re.ASCII)
 
+TRAINING_SERIES = "the series that the model was trained on"
 NOT_COVERED = (
-    "the series that the model was trained on",
+    TRAINING_SERIES,
     "whether, when and how often a device releases; releases about one series add up",
 )
 
@@ -36,6 +40,9 @@ class Release:
     values: NDArray[Any]
     model: str  # which bundle it belongs to, so that no other one decodes it
     guarantee: Guarantee
+    # Random, so that a collector can tell a repeated upload from a second release with the same
+    # values; it says nothing of the series. Merged releases have none.
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -46,6 +53,7 @@ class Release:
             "kind": self.kind,
             "model": self.model,
             "guarantee": self.guarantee.to_dict(),
+            "id": self.id,
             "values": self.values.tolist(),
         }
 
@@ -77,11 +85,16 @@ def load_releases(*paths: str | os.PathLike[str]) -> Release:
     guarantee among them is refused by file and line, and so is a file that is named twice, whose
     devices would count twice.
     """
+    return merge_releases(read_parts(*paths))
+
+
+def read_parts(*paths: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
+    """Each plain release of the files with its place, not yet checked."""
     places = [Path(path).resolve() for path in paths]
     for number, place in enumerate(places):
         if place in places[:number]:
             raise TacitError(f"{paths[number]} is named twice; every release counts once.")
-    return merge_releases(part for path in paths for part in _read_parts(path))
+    return chain.from_iterable(_read_parts(path) for path in paths)
 
 
 def merge_releases(parts: Iterable[tuple[str, Any]]) -> Release:
@@ -102,7 +115,7 @@ def merge_releases(parts: Iterable[tuple[str, Any]]) -> Release:
         values.append(other.values)
     if first is None:
         raise TacitError("there is no release in the files; collect at least one.")
-    return replace(first, values=np.concatenate(values))
+    return first if len(values) == 1 else replace(first, values=np.concatenate(values), id="")
 
 
 def _check_alike(first: Release, other: Release, *, start: str, where: str) -> None:
@@ -197,6 +210,8 @@ def release_from_plain(
     wanted = np.intp if plain["kind"] in SYMBOL_KINDS else np.float64
     try:
         raw = np.asarray(plain["values"])
+        if raw.dtype.kind == "b":
+            raise TypeError("true and false are no symbols")
         values = raw.astype(wanted, casting="safe" if raw.dtype.kind in "iu" else "same_kind")
         stated = from_dict(plain["guarantee"]) if guarantee is None else guarantee
     except (TypeError, ValueError, AttributeError) as error:
@@ -205,16 +220,37 @@ def release_from_plain(
         np.isfinite(values)
     ):
         raise TacitError(f"{where} holds values of shape {values.shape}, not one row per series.")
-    return Release(kind=plain["kind"], values=values, model=str(plain["model"]), guarantee=stated)
+    return Release(
+        kind=plain["kind"],
+        values=values,
+        model=str(plain["model"]),
+        guarantee=stated,
+        id=_read_id(plain, where),
+    )
 
 
-def local_guarantee(epsilon: float, *, assumptions: tuple[str, ...]) -> DpGuarantee:
-    """The guarantee of one release of one series, in total, whatever its length and channels."""
+def _read_id(plain: dict[str, Any], where: str) -> str:
+    """Files of earlier versions have none."""
+    found = plain.get("id", "")
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        raise TacitError(f"{where} has an id that no release has; take the file as it was written.")
+    return found
+
+
+def local_guarantee(
+    epsilon: float, *, assumptions: tuple[str, ...], trained_privately: bool = False
+) -> DpGuarantee:
+    """The guarantee of one release of one series, in total, whatever its length and channels.
+
+    `trained_privately`: the training series have a guarantee of their own, beside this one.
+    """
+    elsewhere = f"{TRAINING_SERIES}, which the training's own guarantee covers"
+    named = {TRAINING_SERIES: elsewhere} if trained_privately else {}
     return DpGuarantee(
         epsilon=epsilon,
         model="local",
         unit="series",
         neighbours="replace",
         assumptions=assumptions,
-        not_covered=NOT_COVERED,
+        not_covered=tuple(named.get(what, what) for what in NOT_COVERED),
     )

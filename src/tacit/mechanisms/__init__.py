@@ -16,6 +16,7 @@ from tacit.mechanisms.privunit import (
 )
 from tacit.mechanisms.symbols import (
     channel_epsilon,
+    channel_thresholds,
     krr_matrix,
     randomize_symbols,
     randomize_through_channel,
@@ -29,6 +30,7 @@ __all__ = [
     "PrivUnitG",
     "calibrate_privunit",
     "channel_epsilon",
+    "channel_thresholds",
     "clip_l1",
     "krr_matrix",
     "laplace_vectors",

@@ -140,7 +140,7 @@ def randomize_directions(vectors: Floats, params: PrivUnitG, *, source: NoiseSou
     vectors = np.asarray(vectors, dtype=np.float64)
     if vectors.ndim != 2 or vectors.shape[1] != params.dimension:
         raise TacitError(f"vectors must have shape (n, {params.dimension}), got {vectors.shape}.")
-    directions = np.rint(_to_sphere(vectors, source) * DIRECTION)
+    directions = np.rint(to_sphere(vectors, source) * DIRECTION)
     words = (source.words(len(vectors)) >> np.uint64(2)).astype(np.int64)
     above = words < _keep_weight(params)
     released = lattice_beside(directions, above, gamma=params.gamma, source=source)
@@ -166,7 +166,8 @@ def _keep_weight(params: PrivUnitG) -> int:
     return math.floor(p * _COIN)
 
 
-def _to_sphere(vectors: Floats, source: NoiseSource) -> Floats:
+def to_sphere(vectors: Floats, source: NoiseSource) -> Floats:
+    """Vectors of the unit ball rounded at random to the sphere, unbiased."""
     # Dividing by the largest entry first keeps tiny and huge rows away from under- and overflow.
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     if not np.all(np.isfinite(largest)):

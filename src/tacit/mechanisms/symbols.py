@@ -58,14 +58,22 @@ def randomize_through_channel(symbols: Symbols, *, channel: Floats, source: Nois
     Composes: a series of T symbols costs T times that.
     Not covered: the number of symbols, when they are sent, and the data the channel was fitted to.
     """
-    weights = _channel_weights(channel)
-    symbols = _check_symbols(symbols, weights.shape[0])
+    thresholds = channel_thresholds(channel)
+    symbols = _check_symbols(symbols, len(thresholds))
     words = _words62(symbols.shape, source)
     released = np.empty(symbols.shape, dtype=np.intp)
-    for symbol, row in enumerate(np.cumsum(weights, axis=1)):
+    for symbol, row in enumerate(thresholds):
         here = symbols == symbol
         released[here] = np.searchsorted(row, words[here], side="right")
     return released
+
+
+def channel_thresholds(channel: Floats) -> Weights:
+    """Running sums of each row in units of 2**-62: all that sampling the channel needs.
+
+    A uniform word of 62 bits releases the number of thresholds of its row that do not exceed it.
+    """
+    return np.cumsum(_channel_weights(channel), axis=1)
 
 
 def channel_epsilon(channel: Floats) -> float:

@@ -82,6 +82,29 @@ def write_explanation(
     return write_page(path, title=title, guarantee=guarantee, blocks=blocks)
 
 
+def write_classification(
+    path: Path,
+    *,
+    labels: NDArray[Any],
+    probabilities: NDArray[np.float64],
+    classes: Sequence[str],
+    guarantee: Guarantee,
+) -> Path:
+    """One page for many decisions: how many of each class, and every series with its odds."""
+    counts = [(name, int((labels == name).sum())) for name in classes]
+    rows = [
+        (number, label, *(f"{p:.3f}" for p in row))
+        for number, (label, row) in enumerate(zip(labels.tolist(), probabilities, strict=True))
+    ]
+    blocks: list[Any] = [
+        Text("", heading="How many series of each class"),
+        Table(("class", "series"), counts),
+        Text("The columns named by classes are probabilities.", heading="Every series"),
+        Table(("series", "label", *classes), rows),
+    ]
+    return write_page(path, title="FedST: new series", guarantee=guarantee, blocks=blocks)
+
+
 def _mean(distances: Mapping[str, float], label: str) -> str:
     return f"{distances[label]:.4g}" if label in distances else "none of P0's own"
 

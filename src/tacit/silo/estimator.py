@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
-from tacit.guarantee import DpGuarantee, Guarantee, MpcGuarantee, Unprotected
-from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings
+from tacit.guarantee import Guarantee, Unprotected
+from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings, feature_kinds
 from tacit.system.extras import needs
 from tacit.system.seeds import generator
 
@@ -67,13 +67,14 @@ class FedSTClassifier(_PartyClassifier):
     ----------
     n_parties : owners; 2 use CHEETAH, 3 or more ABY3 with three of them computing.
     quality : "f", "ig" or "ig-basic".
-    classifier : "logistic" or "forest".
+    classifier : "ridge", "logistic" or "forest".
     n_candidates, n_shapelets : candidates examined and shapelets kept.
     time_contract : seconds after which the search stops at the nearest batch boundary, or None.
     scope : "federated", "local-search", "local-transform", or in plaintext "local", "global".
     distance : "dot", or "elementwise" for the paper's basic protocol (slow, equal results).
     lengths : candidate lengths; None for a grid from min(3, N/4) to N.
     normalise : z-normalise every series first; if False, `value_bound` must bound all values.
+    features : kinds of candidates: "shapelets", "intervals", "dictionary", several, or "all".
     epsilon : differential privacy of what P0 learns, in all; for classifier "forest" with scope
         "local-search", or with scope "federated" and quality "ig" (half of it for the shapelets).
     ledger : path of a ledger that is debited before an `epsilon` run; None for no ledger.
@@ -90,7 +91,7 @@ class FedSTClassifier(_PartyClassifier):
         self,
         n_parties: int = 3,
         quality: str = "f",
-        classifier: str = "logistic",
+        classifier: str = "ridge",
         n_candidates: int = 500,
         n_shapelets: int = 200,
         time_contract: float | None = None,
@@ -102,6 +103,7 @@ class FedSTClassifier(_PartyClassifier):
         n_trees: int = 40,
         depth: int | None = None,
         n_steps: int = 300,
+        features: str | tuple[str, ...] = "shapelets",
         epsilon: float | None = None,
         ledger: str | None = None,
         random_state: int | None = None,
@@ -121,6 +123,7 @@ class FedSTClassifier(_PartyClassifier):
         self.n_trees = n_trees
         self.depth = depth
         self.n_steps = n_steps
+        self.features = features
         self.epsilon = epsilon
         self.ledger = ledger
         self.random_state = random_state
@@ -161,6 +164,7 @@ class FedSTClassifier(_PartyClassifier):
             n_trees=self.n_trees,
             depth=self.depth,
             n_steps=self.n_steps,
+            features=feature_kinds(self.features),
             epsilon=self.epsilon,
             seed=public_seed,
         )
@@ -221,46 +225,35 @@ class FedSTClassifier(_PartyClassifier):
             counts=tuple(len(own.X) for own in inputs),
             params=settings.to_params(),
         )
-        private = self._debit(settings)
+        self._debit(settings)
         outcome = run_federation(plan, inputs, progress=self.progress)
         result = ProgramResult(arrays=outcome.arrays, info=outcome.info)
         self._keep(inputs[0], result, settings)
         receipt = outcome.receipts[0]
-        self.guarantee_ = _with_privacy(receipt.guarantee, private)
+        self.guarantee_ = receipt.guarantee
         self.history_ |= {
             "bytes_sent": receipt.bytes_sent,
             "bytes_sent_by_party": [r.bytes_sent for r in outcome.receipts],
-            "messages": receipt.rounds,
+            "rounds": max(r.rounds for r in outcome.receipts),
         }
 
-    def _debit(self, settings: Settings) -> DpGuarantee | None:
-        """The privacy of the opened values, written to the ledger before anything is opened."""
-        if self.epsilon is None:
-            return None
-        ordered = settings.selection_epsilon is not None
-        guarantee = DpGuarantee(
-            epsilon=self.epsilon,
-            model="distributed",
-            unit="series",
-            assumptions=(
-                "at least one owner other than P0 draws its noise and keeps it secret",
-                "no noise exceeds 2^36, which would end the run (probability below 1e-50)",
-                *(("the engine's information gains are exact to 2^-12",) if ordered else ()),
-            ),
-            not_covered=("P0's own series towards P0", "counts and classes of each party"),
-        )
-        if self.ledger is not None:
-            from tacit.ledger import Ledger
+    def _debit(self, settings: Settings) -> None:
+        """Write the privacy of what will be opened to the ledger, before anything is."""
+        from tacit.ledger import Ledger
+        from tacit.ledger.anchors import configured_anchor
+        from tacit.silo.party.spending import opened_privacy
 
-            with Ledger.open(Path(self.ledger)) as ledger:
-                ledger.debit(
-                    subject="fedst",
-                    guarantee=guarantee,
-                    purpose=f"{'shapelets and ' if ordered else ''}leaf labels of a federated "
-                    "forest, opened to P0",
-                    subject_kind="model",
-                )
-        return guarantee
+        cost = opened_privacy(settings.to_params())
+        if cost is None or self.ledger is None:
+            return
+        shapelets = "shapelets and " if settings.selection_epsilon is not None else ""
+        with Ledger.open(Path(self.ledger), anchor=configured_anchor(self.ledger)) as ledger:
+            ledger.debit(
+                subject="fedst",
+                guarantee=cost,
+                purpose=f"{shapelets}leaf labels of a federated forest, opened to P0",
+                subject_kind="model",
+            )
 
     def _keep(self, own: LocalInputs, result: ProgramResult, settings: Settings) -> None:
         from tacit.silo.model import trained_model
@@ -326,9 +319,3 @@ def _inputs(X: Floats, codes: NDArray[np.intp], private_seed: int) -> LocalInput
     from tacit.silo.secure.session import LocalInputs
 
     return LocalInputs(X=X, y=codes.astype(np.intp), private={"seed": private_seed})
-
-
-def _with_privacy(guarantee: MpcGuarantee, private: DpGuarantee | None) -> MpcGuarantee:
-    from dataclasses import replace
-
-    return guarantee if private is None else replace(guarantee, also=private)

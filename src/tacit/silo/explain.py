@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import check_at_least
-from tacit.silo.fedst.forest import Forest
-from tacit.silo.fedst.linear import Logistic
+from tacit.silo.fedst.candidates import encode
+from tacit.silo.fedst.classifiers.forest import Forest
+from tacit.silo.fedst.classifiers.linear import Logistic
+from tacit.silo.fedst.classifiers.ridge import Ridge
 from tacit.silo.model import ShapeletModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One shapelet over the series explained.
+    """One feature over the series explained: a shapelet, an interval or a word.
 
-    `influence` is its share of the decision, all shapelets together 1. `distance` and the class
-    distances are Eq. 1, in squared units of the compared series; the latter are means over P0's
-    own series of each class.
+    `influence` is its share of the decision, all features together 1. `distance` and the class
+    distances are Eq. 1, in squared units of the compared series, or the value of the statistic or
+    word; the latter are means over P0's own series of each class. Of an interval or word, `values`
+    are those of the series explained where it lies, `series` is -1 and `start` is `position`.
     """
 
     shapelet: int
@@ -33,6 +36,8 @@ class Match:
     series: int
     start: int
     class_distances: dict[str, float]
+    kind: str = "shapelet"
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,25 +70,33 @@ def explain(
     winner = int(probabilities.argmax())
     shares = influence(model.classifier, features, winner)
     position, distance = model.matches(x)
-    units = model.units()
-    shapelets = model.shapelets
+    means_of = model.natural(own_features)
+    encoded = encode(x[None, :], model.encoding)[0]
     matches = []
     for k in np.argsort(-shares, kind="stable")[:n_shapelets]:
         means = {
-            label: float(own_features[k, own_codes == c].mean() * units[k])
+            label: float(means_of[k, own_codes == c].mean())
             for c, label in enumerate(classes)
             if (own_codes == c).any()
         }
+        if model.items[k] < 0:
+            cut = model.shapelet(int(k))
+            values, series, start = cut.values, cut.series, cut.start
+        else:
+            start, values = model.public.place(int(model.items[k]), encoded)
+            series = -1
         matches.append(
             Match(
                 shapelet=int(k),
                 influence=float(shares[k]),
                 position=int(position[k]),
                 distance=float(distance[k]),
-                values=shapelets[k].values,
-                series=shapelets[k].series,
-                start=shapelets[k].start,
+                values=values,
+                series=series,
+                start=start,
                 class_distances=means,
+                kind=model.kind(int(k)),
+                description=model.description(int(k)),
             )
         )
     return Explanation(
@@ -94,11 +107,11 @@ def explain(
     )
 
 
-def influence(classifier: Forest | Logistic, features: Integers, winner: int) -> Floats:
+def influence(classifier: Forest | Logistic | Ridge, features: Integers, winner: int) -> Floats:
     """Each shapelet's share of the decision for `winner`, for one column of features (K, 1).
 
-    Forest: how often it was tested on the paths of the trees that voted for the winner. Logistic
-    regression: the absolute contribution to the winner's score against the mean of all classes.
+    Forest: how often it was tested on the paths of the trees that voted for the winner. Ridge and
+    logistic: the absolute contribution to the winner's score against the mean of all classes.
     """
     if isinstance(classifier, Forest):
         raw = _tests_on_paths(classifier, features, winner)

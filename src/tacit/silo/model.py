@@ -1,4 +1,4 @@
-"""What P0 ends with: shapelets cut from its own series, and a classifier over their distances."""
+"""What P0 ends with: shapelets of its own series, intervals, words, and a classifier over them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.errors import BundleError
 from tacit.silo.fedst.candidates import Encoding, choose_encoding, encode
+from tacit.silo.fedst.classifiers.forest import Forest, forest_from_arrays
+from tacit.silo.fedst.classifiers.linear import Logistic, logistic_from_arrays
+from tacit.silo.fedst.classifiers.ridge import Ridge, ridge_from_arrays
+from tacit.silo.fedst.dictionary import Word
 from tacit.silo.fedst.distances import best_windows, own_distances, rescale_for, unit_of
-from tacit.silo.fedst.forest import Forest, forest_from_arrays
-from tacit.silo.fedst.linear import Logistic, logistic_from_arrays
+from tacit.silo.fedst.public_features import PublicFeatures, public_features
 from tacit.silo.fedst.settings import Settings
 
 
@@ -30,22 +33,46 @@ class Shapelet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeletModel:
-    """Shapelets, best first, and the classifier trained on distances to them."""
+    """The features kept, best first, and the classifier trained on them.
+
+    `items[k]` is -1 for a shapelet, else the place of feature k in `public`; shapelets have
+    windows, the others an empty one.
+    """
 
     encoding: Encoding
     series: NDArray[np.intp]
     start: NDArray[np.intp]
     windows: tuple[Integers, ...]
-    classifier: Forest | Logistic
+    items: NDArray[np.intp]
+    public: PublicFeatures
+    classifier: Forest | Logistic | Ridge
 
     @property
     def shapelets(self) -> list[Shapelet]:
         """All shapelets, best first."""
-        scale = 2.0**self.encoding.fraction_bits
-        return [
-            Shapelet(series=int(s), start=int(p), length=len(w), values=w / scale)
-            for s, p, w in zip(self.series, self.start, self.windows, strict=True)
-        ]
+        return [self.shapelet(k) for k in np.flatnonzero(self.items < 0)]
+
+    def shapelet(self, k: int) -> Shapelet:
+        """Feature k, which is a shapelet."""
+        window = self.windows[k]
+        return Shapelet(
+            series=int(self.series[k]),
+            start=int(self.start[k]),
+            length=len(window),
+            values=window / 2.0**self.encoding.fraction_bits,
+        )
+
+    def kind(self, k: int) -> str:
+        """ "shapelet", "interval" or "word"."""
+        if self.items[k] < 0:
+            return "shapelet"
+        return "word" if isinstance(self.public.items[self.items[k]], Word) else "interval"
+
+    def description(self, k: int) -> str:
+        """Feature k in words."""
+        if self.items[k] >= 0:
+            return str(self.public.items[self.items[k]].description)
+        return f"shapelet of {len(self.windows[k])} steps from series {self.series[k]}"
 
     def features(self, X: Floats) -> Integers:
         """Rescaled distances (K, n) of series (n, N), the integers that the training used."""
@@ -54,10 +81,21 @@ class ShapeletModel:
         for length, which in self._by_length().items():
             cut = np.stack([self.windows[k] for k in which])
             out[which] = own_distances(encoded, cut, rescale_for(length, self.encoding))
+        chosen = np.flatnonzero(self.items >= 0)
+        if chosen.size:
+            out[chosen] = self.public.chosen(self.items[chosen]).levels(encoded)
+        return out
+
+    def natural(self, features: Integers) -> Floats:
+        """What features (K, n) mean: squared distances, or the values of statistics and words."""
+        out: Floats = features * self.units()[:, None]
+        chosen = np.flatnonzero(self.items >= 0)
+        if chosen.size:
+            out[chosen] = self.public.chosen(self.items[chosen]).natural(features[chosen])
         return out
 
     def matches(self, x: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """For one series: where each shapelet matches best, and the distance in its own units."""
+        """For one series: where each feature lies, and its distance or value in its own units."""
         encoded = encode(x[None, :], self.encoding)
         where = np.empty(len(self.windows), dtype=np.intp)
         distance = np.empty(len(self.windows))
@@ -66,11 +104,14 @@ class ShapeletModel:
             best, place = best_windows(encoded, cut)
             where[which] = place[:, 0]
             distance[which] = best[:, 0] / 4.0**self.encoding.fraction_bits
+        for k in np.flatnonzero(self.items >= 0):
+            where[k], _ = self.public.place(int(self.items[k]), encoded[0])
+            distance[k] = self.public.chosen([int(self.items[k])]).values(encoded)[0, 0]
         return where, distance
 
     def units(self) -> Floats:
         """What one step of each feature means in squared units of the series."""
-        return np.array([unit_of(len(w), self.encoding) for w in self.windows])
+        return np.array([unit_of(len(w), self.encoding) if len(w) else 1.0 for w in self.windows])
 
     def probabilities(self, X: Floats) -> Floats:
         """Class probabilities (n, C)."""
@@ -82,23 +123,42 @@ class ShapeletModel:
     def _by_length(self) -> dict[int, list[int]]:
         groups: dict[int, list[int]] = {}
         for k, window in enumerate(self.windows):
+            if self.items[k] >= 0:
+                continue
             groups.setdefault(len(window), []).append(k)
         return groups
 
 
 def model_from(
-    arrays: Mapping[str, NDArray[Any]], *, own: Integers, encoding: Encoding, n_classes: int
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    own: Integers,
+    encoding: Encoding,
+    n_classes: int,
+    public: PublicFeatures,
 ) -> ShapeletModel:
     """P0's model from the arrays of a run and its own encoded series, or refuse."""
     try:
         series, start = arrays["series"].astype(np.intp), arrays["start"].astype(np.intp)
         length = arrays["length"].astype(np.intp)
-        windows = tuple(own[s, p : p + n] for s, p, n in zip(series, start, length, strict=True))
+        items = arrays["item"].astype(np.intp) if "item" in arrays else np.full(len(series), -1)
+        if items.size and items.max() >= len(public.items):
+            raise ValueError(f"item {items.max()} of {len(public.items)}")
+        windows = tuple(
+            own[s, p : p + n] if n > 0 else own[0, :0]
+            for s, p, n in zip(series, start, length, strict=True)
+        )
         classifier = _classifier_from(arrays, n_classes=n_classes)
     except (KeyError, IndexError, ValueError) as error:
         raise BundleError(f"these arrays are not a shapelet model: {error!r}.") from error
     return ShapeletModel(
-        encoding=encoding, series=series, start=start, windows=windows, classifier=classifier
+        encoding=encoding,
+        series=series,
+        start=start,
+        windows=windows,
+        items=items,
+        public=public,
+        classifier=classifier,
     )
 
 
@@ -110,12 +170,23 @@ def trained_model(
         series_length=own.shape[2],
         normalise=settings.normalise,
         value_bound=settings.value_bound,
+        distance_bits=int(arrays["distance_bits"][0]) if "distance_bits" in arrays else 20,
     )
     encoded = encode(own[:, 0], encoding)
-    return model_from(arrays, own=encoded, encoding=encoding, n_classes=n_classes)
+    return model_from(
+        arrays,
+        own=encoded,
+        encoding=encoding,
+        n_classes=n_classes,
+        public=public_features(settings, encoding),
+    )
 
 
-def _classifier_from(arrays: Mapping[str, NDArray[Any]], *, n_classes: int) -> Forest | Logistic:
+def _classifier_from(
+    arrays: Mapping[str, NDArray[Any]], *, n_classes: int
+) -> Forest | Logistic | Ridge:
+    if "ridge_weights" in arrays:
+        return ridge_from_arrays(arrays)
     if "weights" in arrays:
         return logistic_from_arrays(arrays)
     return forest_from_arrays(arrays, n_classes=n_classes)

@@ -34,7 +34,7 @@ class MeanOfPairs:
     """A small real rule: two numbers in [-1, 1] per report, and the model walks by their mean."""
 
     message_bytes = 16
-    messages_per_node = 1
+    helper_bytes = 0
 
     def initial(self) -> bytes:
         return np.zeros(2).tobytes()
@@ -43,7 +43,7 @@ class MeanOfPairs:
         if not np.all(np.abs(np.frombuffer(message)) <= 1.0):
             raise TacitError("outside the range of the randomizer.")
 
-    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+    def update(self, model: bytes, messages: list[bytes], helper_sum: bytes = b"") -> bytes:
         pairs = np.array([np.frombuffer(message) for message in messages])
         return bytes((np.frombuffer(model) + pairs.mean(axis=0)).tobytes())
 
@@ -362,7 +362,7 @@ def cut(*_: object, **__: object) -> None:
 CRASHES = {
     "before the inbox is written": ("write_inbox", None),
     "after the inbox, before the debit": (None, "_outcome"),
-    "after the debit, before opening": (None, "_opened"),
+    "after the debit, before opening": (None, "_open"),
     "after the debit and opening, before the model": (None, "_updated"),
     "after the debit and opening, before the checkpoint": ("write_atomic", None),
 }
@@ -433,7 +433,7 @@ def test_a_lost_or_broken_checkpoint_is_not_taken_for_a_new_run(tmp_path: Path) 
 
 
 class Faulty(MeanOfPairs):
-    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+    def update(self, model: bytes, messages: list[bytes], helper_sum: bytes = b"") -> bytes:
         raise ZeroDivisionError(f"quoting {messages[0]!r}")
 
 

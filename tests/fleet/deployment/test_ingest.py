@@ -28,7 +28,7 @@ class Slow:
     """A rule that opens nothing until it is told to."""
 
     message_bytes = 16
-    messages_per_node = 1
+    helper_bytes = 0
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -39,7 +39,7 @@ class Slow:
     def check(self, message: bytes) -> None:
         assert self.go.wait(20)
 
-    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+    def update(self, model: bytes, messages: list[bytes], helper_sum: bytes = b"") -> bytes:
         return b"next"
 
     def spent(self, received: Any) -> Any:
@@ -112,6 +112,7 @@ def test_the_answer_comes_when_the_batch_is_on_disk_and_nothing_piles_up(tmp_pat
             "finished": False,
             "processing": True,
             "batch": name,
+            "agreed": None,
         }
         again, other = Body(content), Body(sealed_batch())
         assert (await post(client, again, name)).status_code == 202

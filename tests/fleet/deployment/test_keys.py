@@ -89,6 +89,7 @@ def test_a_node_reports_to_nobody_but_the_shuffler(
     learner = Learner(fleet.fleet.plan)
     with posing(fleet, service) as (url, taken):
         config = replace(fleet.node("node-1"), shuffler_url=url, state=tmp_path)
+        config = replace(config, ledgers=tmp_path / "persons")
         answer = take_part(config, run=fleet.fleet.run, round_number=1, model=learner.initial())
     assert answer.accepted == (service == "shuffler")
     assert len(taken) == (service == "shuffler")
@@ -161,7 +162,7 @@ def test_delivery_trusts_the_analyser_alone(
         remembering,
     )
     config = read_config(fleet.path("shuffler"), ShufflerConfig)
-    shuffler_servers(config, None)  # type: ignore[arg-type]
+    shuffler_servers(config, None, None)  # type: ignore[arg-type]
     assert [path.read_bytes() for path in trusted] == [fleet.analyser.certificate.read_bytes()]
 
 

@@ -27,7 +27,10 @@ from tacit.fleet.deployment.node import (
     load_series,
     take_part,
 )
+from tacit.fleet.deployment.person_ledger import PersonLedger
 from tacit.fleet.learning.learner import Learner
+from tacit.fleet.reports.protocol import Parts
+from tacit.ledger.persons import data_key, ledger_path
 from tacit.system.files import write_secret
 
 
@@ -44,16 +47,16 @@ def outbox(fleet: LocalFleet, tmp_path: Path) -> Iterator[Outbox]:
 
 
 def open_outbox(fleet: LocalFleet, state: Path) -> Outbox:
-    config = replace(fleet.node("node-1"), state=state)
+    config = replace(fleet.node("node-1"), state=state, ledgers=state / "persons")
     return Outbox(config, fleet.fleet, Learner(fleet.fleet.plan))
 
 
-def report(fleet: LocalFleet) -> list[bytes]:
+def report(fleet: LocalFleet) -> Parts:
     learner = Learner(fleet.fleet.plan)
     return learner.report(learner.initial(), *load_series(fleet.node("node-1").data))
 
 
-def unexpected() -> list[bytes]:
+def unexpected() -> Parts:
     raise AssertionError("a report was made a second time")
 
 
@@ -87,7 +90,7 @@ def test_a_power_cut_costs_at_most_one_debit(
         if step == "writing":
             patch.setattr(node_module, "write_once", cut)
         elif step == "debiting":
-            patch.setattr(Outbox, "_debit", cut)
+            patch.setattr(PersonLedger, "debit", cut)
         if step == "sending":
             outbox.commit(1, lambda: report(fleet))
         else:
@@ -104,9 +107,9 @@ def test_a_power_cut_costs_at_most_one_debit(
 
 def test_two_tasks_for_one_round_make_one_report(fleet: LocalFleet, tmp_path: Path) -> None:
     """Flower starts a process per task, so a server that asks twice is answered twice at once."""
-    made: list[list[bytes]] = []
+    made: list[Parts] = []
 
-    def slowly() -> list[bytes]:
+    def slowly() -> Parts:
         made.append(report(fleet))
         time.sleep(0.5)  # long enough for the other to come in between
         return made[-1]
@@ -160,7 +163,7 @@ def test_another_process_is_waited_for_and_a_dead_one_is_not(fleet: LocalFleet) 
 def test_a_report_on_disk_is_never_overwritten(fleet: LocalFleet, outbox: Outbox) -> None:
     """Not even where the lock does not hold, as on some network drives."""
 
-    def overtaken() -> list[bytes]:
+    def overtaken() -> Parts:
         write_secret(outbox._path(1), b"the report that was first")
         return report(fleet)
 
@@ -196,7 +199,8 @@ def test_a_question_for_another_run_or_round_spends_nothing(fleet: LocalFleet) -
     answer = take_part(config, run=fleet.fleet.run, round_number=1, model=model)
     assert not answer.accepted
     assert answer.reason == "the shuffler does not answer: ConnectError"
-    assert not (config.state / "ledger.db").exists()
+    assert config.ledgers is not None
+    assert not ledger_path(config.ledgers, data_key(load_series(config.data)[0])).exists()
 
 
 def test_an_error_in_the_data_is_told_to_nobody_else(

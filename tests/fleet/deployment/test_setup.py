@@ -16,7 +16,9 @@ def test_a_plan_can_afford_all_of_its_rounds(n_min: int, rounds: int, epsilon: f
     request = FleetRequest(
         n_nodes=n_min, rounds=rounds, epsilon=epsilon, delta=1e-5, n_min=n_min, n_kernels=8
     )
-    fleet = new_run(load_dataset("ItalyPowerDemand"), request, public_key=bytes(32))
+    fleet = new_run(
+        load_dataset("ItalyPowerDemand"), request, public_key=bytes(32), helper_key=bytes(32)
+    )
     learner = Learner(fleet.plan)
     total = 0.0
     for done in range(1, rounds + 1):

@@ -16,16 +16,18 @@ from scipy import stats
 from tacit.errors import BundleError, TacitError
 from tacit.fleet.deployment import shuffler_state
 from tacit.fleet.deployment.seal import Opener, Sealer, new_key, sealed_size
-from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler, shuffle_messages
-from tacit.fleet.deployment.tokens import make_token, new_secret, node_key
+from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+from tacit.fleet.deployment.wire.pools import PermutedPool, shuffle_messages
+from tacit.fleet.deployment.wire.registry import Registry, write_registry
+from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 from tacit.noise import SYSTEM_NOISE
 from tacit.system.files import write_secret
 
 FALSE_ALARM = 1e-6
 RUN = "run-1"
 SIZE = 48
-SECRET = new_secret()
 NODES = ("a", "b", "c", "d")
+KEYS = {node: new_signing_key() for node in (*NODES, "e")}  # "e" is nowhere registered
 folders: Iterator[Path]  # every shuffler its own, unless a test says otherwise
 
 
@@ -43,12 +45,15 @@ class Clock:
         return self.now
 
 
+def registry(*nodes: str) -> Registry:
+    return Registry({node: KEYS[node][1] for node in nodes})
+
+
 def make(clock: Callable[[], float] = lambda: 0.0, **changes: object) -> Shuffler:
     settings: dict[str, object] = {
         "run": RUN,
-        "secret": SECRET,
-        "nodes": NODES,
-        "sealed_bytes": SIZE,
+        "registry": registry(*NODES),
+        "pool": PermutedPool(sealed_bytes=SIZE),
         "n_min": 2,
         "round_seconds": 10.0,
         "clock": clock,
@@ -69,10 +74,20 @@ def send(
     run: str = RUN,
 ) -> bytes:
     sealed = os.urandom(SIZE) if body is None else body
-    key = node_key(SECRET, run=RUN, node=node)
-    token = make_token(key, run=run, round_number=round_number, sealed=sealed)
-    shuffler.accept(node=node, token=token, run=run, round_number=round_number, body=sealed)
+    signature = signed(node, sealed, run=run, round_number=round_number)
+    shuffler.accept(node=node, signature=signature, run=run, round_number=round_number, body=sealed)
     return sealed
+
+
+def signed(node: str, body: bytes, *, run: str = RUN, round_number: int = 1) -> bytes:
+    return sign(
+        KEYS[node][0],
+        run=run,
+        round_number=round_number,
+        node=node,
+        analyser=digest_of(body),
+        helper=digest_of(b""),
+    )
 
 
 def refusal(shuffler: Shuffler, *args: object, **kwargs: object) -> Refused:
@@ -117,21 +132,38 @@ def test_a_report_of_another_run_is_refused() -> None:
 
 def test_an_unregistered_node_is_refused_even_with_a_key() -> None:
     assert refusal(make(), "e").code == "not-registered"
-    assert refusal(make(nodes=("b", "c")), "a").code == "not-registered", "struck off the list"
+    assert refusal(make(registry=registry("b", "c")), "a").code == "not-registered", (
+        "struck off the list"
+    )
 
 
-def test_a_token_of_another_node_report_or_secret_is_refused() -> None:
+def test_a_signature_of_another_node_report_or_round_is_refused() -> None:
     shuffler = make()
     body = os.urandom(SIZE)
-    for key in (node_key(SECRET, run=RUN, node="b"), node_key(new_secret(), run=RUN, node="a")):
-        token = make_token(key, run=RUN, round_number=1, sealed=body)
+    foreign = (
+        signed("b", body),
+        signed("e", body),
+        signed("a", os.urandom(SIZE)),
+        signed("a", body, round_number=2),
+        signed("a", body, run="run-2"),
+        b"",
+        bytes(64),
+    )
+    for signature in foreign:
         with pytest.raises(Refused, match="registered"):
-            shuffler.accept(node="a", token=token, run=RUN, round_number=1, body=body)
-    key = node_key(SECRET, run=RUN, node="a")
-    moved = make_token(key, run=RUN, round_number=1, sealed=os.urandom(SIZE))
-    with pytest.raises(Refused, match="registered"):
-        shuffler.accept(node="a", token=moved, run=RUN, round_number=1, body=body)
+            shuffler.accept(node="a", signature=signature, run=RUN, round_number=1, body=body)
     assert shuffler.received == 0
+    shuffler.accept(node="a", signature=signed("a", body), run=RUN, round_number=1, body=body)
+
+
+def test_the_registry_is_followed_while_the_shuffler_runs(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.txt"
+    write_registry(path, {node: KEYS[node][1] for node in ("a", "b")})
+    shuffler = make(registry=Registry.read(path))
+    assert refusal(shuffler, "e").code == "not-registered"
+    write_registry(path, {node: KEYS[node][1] for node in ("b", "e")})
+    send(shuffler, "e")
+    assert refusal(shuffler, "a").code == "not-registered", "struck off"
 
 
 @pytest.mark.parametrize("size", [0, SIZE - 1, SIZE + 1, 10 * SIZE])
@@ -163,16 +195,21 @@ def test_the_round_waits_for_its_deadline_when_a_node_is_silent() -> None:
     assert batch.n_nodes == 3
 
 
-def test_too_few_reports_are_dropped_and_the_round_starts_afresh() -> None:
+def test_too_few_reports_wait_for_more_however_long_it_takes() -> None:
+    """A node that was answered "accepted" has reported: its report is never dropped."""
     clock = Clock()
     shuffler = make(clock)
-    body = send(shuffler, "a")
+    first = send(shuffler, "a")
     clock.now = 11.0
+    assert not shuffler.due()
+    assert shuffler.overdue(), "and it is said"
+    with pytest.raises(TacitError, match="1 reports have come and 2 are needed; they wait"):
+        shuffler.release()
+    clock.now = 1e6
+    second = send(shuffler, "b")
     assert shuffler.due()
-    assert shuffler.release() is None
-    assert (shuffler.received, shuffler.dropped, shuffler.round_number) == (0, 1, 1)
-    assert send(shuffler, "a", body) == body, "the same node may send its report again"
-    assert shuffler.received == 1
+    assert not shuffler.overdue()
+    assert sorted(split(shuffler.release())) == sorted([first, second])
 
 
 def test_after_a_batch_the_shuffler_holds_nothing() -> None:
@@ -193,19 +230,6 @@ def test_after_a_batch_the_shuffler_holds_nothing() -> None:
     assert first.batch_id != second.batch_id
 
 
-def test_several_messages_of_a_node_are_spread_over_the_batch() -> None:
-    shuffler = make(messages_per_node=3)
-    sent = []
-    for node in NODES:
-        body = os.urandom(3 * SIZE)
-        send(shuffler, node, body)
-        sent += [body[i : i + SIZE] for i in range(0, 3 * SIZE, SIZE)]
-    batch = shuffler.release()
-    assert sorted(split(batch)) == sorted(sent)
-    assert batch is not None
-    assert batch.n_nodes == 4
-
-
 @pytest.mark.parametrize("n_min", [1, 0, -3])
 def test_a_batch_of_one_is_never_allowed(n_min: int) -> None:
     with pytest.raises(TacitError, match="n_min"):
@@ -213,17 +237,16 @@ def test_a_batch_of_one_is_never_allowed(n_min: int) -> None:
 
 
 def test_the_shuffler_cannot_read_what_it_forwards() -> None:
-    """By construction: it gets bytes, a name and a token, and none of them opens a report."""
+    """By construction: it gets bytes, a name and a signature, and none of them opens a report."""
     private, public = new_key()
     sealer = Sealer(public, run=RUN, report_bytes=16)
-    shuffler = make(sealed_bytes=sealed_size(16))
+    shuffler = make(pool=PermutedPool(sealed_bytes=sealed_size(16)))
     reports = {node: os.urandom(16) for node in NODES}
     for node, report in reports.items():
         send(shuffler, node, sealer.seal(report, round_number=1))
     messages = split(shuffler.release(), sealed_size(16))
     assert not any(report in message for report in reports.values() for message in messages)
-    known = (SECRET, *(node_key(SECRET, run=RUN, node=node) for node in NODES))
-    for key in known:
+    for key in (KEYS[node][1] for node in NODES):
         opened = [Opener(key, run=RUN).open(m, round_number=1) for m in messages]
         assert opened == [None] * 4
     opener = Opener(private, run=RUN)

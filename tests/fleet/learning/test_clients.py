@@ -7,7 +7,12 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import group_clients, local_moves, local_solutions
+from tacit.fleet.learning.clients import (
+    group_clients,
+    local_directions,
+    local_moves,
+    local_solutions,
+)
 from tacit.fleet.learning.head import class_scores, contrasts
 from tacit.fleet.plan import Training
 
@@ -72,3 +77,19 @@ def test_the_local_solution_is_the_ridge_regression_of_the_balanced_errors() -> 
     np.testing.assert_allclose(local_solutions(weights, group, training)[0], expected)
     with pytest.raises(TacitError, match="local_ridge"):
         local_solutions(weights, group, Training(local_ridge=1.0))
+
+
+def test_short_solutions_count_for_less_and_none_for_more_than_one() -> None:
+    rng = np.random.default_rng(6)
+    client = np.repeat(np.arange(5), 3)
+    rows, labels = rng.standard_normal((15, 7)), rng.integers(0, 3, 15)
+    group = group_clients(rows, labels, client, n_clients=5, n_classes=3)[0]
+    weights = np.zeros((2, 7))
+    lengths = np.linalg.norm(local_solutions(weights, group, Training()).reshape(5, -1), axis=1)
+    clip_norm = float(np.median(lengths))
+    found = local_directions(weights, group, Training(clip_norm=clip_norm))
+    np.testing.assert_allclose(
+        np.linalg.norm(found, axis=1), np.minimum(1.0, lengths / clip_norm), rtol=1e-12
+    )
+    alone = local_directions(weights, group, Training(clip_norm=0.0))
+    np.testing.assert_allclose(np.linalg.norm(alone, axis=1), 1.0, rtol=1e-12)

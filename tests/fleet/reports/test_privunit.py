@@ -14,6 +14,7 @@ from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.privunit import PrivUnitReport
+from tacit.guarantee import round_up
 from tacit.noise import SYSTEM_NOISE
 
 N = 60
@@ -78,10 +79,10 @@ def test_honest_reports_pass_the_range_check_and_longer_ones_do_not() -> None:
     mechanism = report()
     reports = mechanism.randomize(rows, source=SYSTEM_NOISE)
     for sent in reports:
-        (message,) = mechanism.encode(sent, source=SYSTEM_NOISE)
+        message = mechanism.encode(sent, source=SYSTEM_NOISE).analyser
         np.testing.assert_array_equal(mechanism.decode(message), sent)
     longer = reports[0] / np.linalg.norm(reports[0]) * mechanism.largest_norm * 1.01
-    (message,) = mechanism.encode(longer, source=SYSTEM_NOISE)
+    message = mechanism.encode(longer, source=SYSTEM_NOISE).analyser
     with pytest.raises(TacitError, match="outside the randomizer's range"):
         mechanism.check(message)
 
@@ -126,3 +127,17 @@ def test_what_is_accounted_never_passes_what_was_asked(
     total = PrivUnitReport(plan).guarantee([n_clients] * n_rounds)
     assert total is not None
     assert 0.999 * epsilon < total.epsilon <= epsilon
+
+
+def test_what_is_left_against_a_cheating_shuffler_is_stated() -> None:
+    """It can forward one client among reports of its own: then nothing amplifies."""
+    amplified = PrivUnitReport(replace(plan(), n_min=200)).guarantee([200] * 3)
+    assert amplified is not None
+    assert amplified.model == "shuffle"
+    (said,) = [part for part in amplified.not_covered if "forwards one client" in part]
+    local = report().local_epsilon
+    assert f"{round_up(local)} a round and {round_up(3 * local)} in all" in said
+    unamplified = report().guarantee([1])
+    assert unamplified is not None
+    assert unamplified.model == "local"
+    assert not any("forwards one client" in part for part in unamplified.not_covered)

@@ -44,13 +44,16 @@ def client_data(seed: int) -> tuple[NDArray[Any], list[str]]:
     return rng.standard_normal((4, 1, 24)), list("abca")
 
 
-def batch(plan: FleetPlan, model: HeadModel, *, n: int = N) -> list[bytes]:
+def batch(plan: FleetPlan, model: HeadModel, *, n: int = N) -> tuple[list[bytes], bytes]:
+    """The analyser's messages of n clients, and the share helper's sum if there is one."""
     source = SeededNoise(5)
-    return [
-        message
-        for client in range(n)
-        for message in client_messages(model, *client_data(client), plan, source=source)
+    sent = [
+        client_messages(model, *client_data(client), plan, source=source) for client in range(n)
     ]
+    report = report_of(plan)
+    assert {len(parts.helper) for parts in sent} == {report.helper_bytes}
+    own = report.sum_helper_parts(p.helper for p in sent) if report.helper_bytes else b""
+    return [parts.analyser for parts in sent], own
 
 
 @pytest.fixture(params=list(REPORTS))
@@ -60,12 +63,11 @@ def plan(request: pytest.FixtureRequest) -> FleetPlan:
 
 def test_a_round_goes_through_bytes_in_any_order(plan: FleetPlan) -> None:
     model = initial_model(plan)
-    messages = batch(plan, model)
-    assert len(messages) == N * report_of(plan).messages_per_client
+    messages, own = batch(plan, model)
     assert {len(message) for message in messages} == {report_of(plan).message_bytes}
     order = np.random.default_rng(0).permutation(len(messages))
-    straight = report_of(plan).collect(messages)
-    mixed = report_of(plan).collect([messages[i] for i in order])
+    straight = report_of(plan).collect(messages, own)
+    mixed = report_of(plan).collect([messages[i] for i in order], own)
     assert straight.n == mixed.n == N
     np.testing.assert_allclose(straight.mean, mixed.mean, rtol=1e-12, atol=1e-12)
     after = server_step(model, mixed.mean, plan)
@@ -91,14 +93,14 @@ def test_the_mean_of_many_reports_nears_the_true_direction(plan: FleetPlan) -> N
 
 
 def test_too_few_reports_release_nothing(plan: FleetPlan) -> None:
-    messages = batch(plan, initial_model(plan), n=N - 1)
+    messages, own = batch(plan, initial_model(plan), n=N - 1)
     with pytest.raises(RoundNotReleased, match=f"{N - 1} valid reports and needs {N}"):
-        report_of(plan).collect(messages)
+        report_of(plan).collect(messages, own)
 
 
 def test_reports_outside_of_the_range_are_not_counted() -> None:
     plan = small_plan("privunit", n_min=N - 2)
-    messages = batch(plan, initial_model(plan))
+    messages, _ = batch(plan, initial_model(plan))
     huge = np.full(plan.dimension, 1e6, dtype="<f4").tobytes()
     broken = np.full(plan.dimension, np.nan, dtype="<f4").tobytes()
     result = report_of(plan).collect([huge, broken, *messages[2:]])
@@ -109,13 +111,21 @@ def test_reports_outside_of_the_range_are_not_counted() -> None:
         report_of(plan).collect([huge, broken, huge, *messages[3:]])
 
 
-def test_a_lost_or_foreign_share_spoils_the_round() -> None:
-    plan = small_plan("distributed")
-    messages = batch(plan, initial_model(plan))
-    foreign = np.full(len(messages[0]) // 4, 2**32 - 1, dtype="<u4").tobytes()
+def test_sums_over_different_sets_spoil_the_round() -> None:
+    """One mask too many or too few leaves uniform noise, which no honest sum looks like."""
+    plan = small_plan("distributed", n_min=N - 1)
+    messages, own = batch(plan, initial_model(plan))
+    foreign = bytes(len(messages[0]))
     for bad in (messages[1:], [foreign, *messages[1:]], [b"x", *messages[1:]]):
         with pytest.raises(TacitError, match="not used"):
-            report_of(plan).collect(bad)
+            report_of(plan).collect(bad, own)
+    with pytest.raises(TacitError, match="not used"):
+        report_of(plan).collect(messages, b"")
+
+
+def test_a_mechanism_without_a_second_part_has_no_sum_of_them() -> None:
+    with pytest.raises(TacitError, match="no second part"):
+        report_of(small_plan("privunit")).sum_helper_parts([])
 
 
 @settings(max_examples=60, deadline=None)

@@ -22,6 +22,7 @@ from tacit.fleet.reports.protocol import RoundNotReleased
 from tacit.fleet.simulation import simulator
 from tacit.fleet.simulation.baselines import train_central, train_fedavg
 from tacit.fleet.simulation.checkpoint import load_checkpoint
+from tacit.fleet.simulation.fleet import Fleet, make_fleet
 from tacit.system.progress import silent
 
 N = 40
@@ -41,13 +42,13 @@ def plan(mechanism: str = "distributed", **changes: int) -> FleetPlan:
 
 
 @lru_cache
-def problem() -> tuple[simulator.Fleet, NDArray[Any], NDArray[Any]]:
+def problem() -> tuple[Fleet, NDArray[Any], NDArray[Any]]:
     data = load_dataset("ItalyPowerDemand")
     rows = feature_map(plan()).transform(np.concatenate([data.X_train, data.X_test]))
     labels = (np.concatenate([data.y_train, data.y_test]) == "2").astype(np.int64)
     train, test = slice(0, 600), slice(600, None)
     client = np.arange(600) % N
-    fleet = simulator.make_fleet(rows[train], labels[train], client, n_clients=N, n_classes=2)
+    fleet = make_fleet(rows[train], labels[train], client, n_clients=N, n_classes=2)
     return fleet, rows[test], labels[test]
 
 
@@ -191,13 +192,13 @@ def test_a_resumed_run_keeps_the_turns_of_its_clients(
 ) -> None:
     """Four of forty clients per round, ten rounds, a death after each: one report per client."""
     reports = np.zeros(N, dtype=int)
-    directions = simulator.Fleet.directions
+    total = Fleet.total
 
-    def counted(self: simulator.Fleet, members: NDArray[Any], *rest: object) -> object:
+    def counted(self: Fleet, members: NDArray[Any], *rest: Any, **options: Any) -> object:
         reports[members] += 1
-        return directions(self, members, *rest)  # type: ignore[arg-type]
+        return total(self, members, *rest, **options)
 
-    monkeypatch.setattr(simulator.Fleet, "directions", counted)
+    monkeypatch.setattr(Fleet, "total", counted)
     options = {"clients_per_round": 4, "plan": {"clients_per_round": 4, "n_rounds": 10}}
     for number in range(10):  # every process draws another order
         try:
@@ -234,9 +235,7 @@ def test_a_resumption_with_other_owners_is_refused(tmp_path: Path) -> None:
         np.random.default_rng(0).normal(size=(600, plan().n_features)),
         np.arange(600) % 2,
     )
-    other = simulator.make_fleet(
-        rows, labels, np.roll(np.arange(600) % N, 1), n_clients=N, n_classes=2
-    )
+    other = make_fleet(rows, labels, np.roll(np.arange(600) % N, 1), n_clients=N, n_classes=2)
     with pytest.raises(BundleError, match="dealt to clients in another way"):
         simulator.simulate(
             other, plan(), rng=np.random.default_rng(0), checkpoint=file, resume=True
@@ -264,8 +263,6 @@ def test_the_baselines_bound_the_private_run() -> None:
 
 def test_an_empty_client_and_a_bad_dropout_are_refused() -> None:
     with pytest.raises(TacitError, match="holds no series"):
-        simulator.make_fleet(
-            np.ones((2, 3)), np.array([0, 1]), np.array([0, 2]), n_clients=3, n_classes=2
-        )
+        make_fleet(np.ones((2, 3)), np.array([0, 1]), np.array([0, 2]), n_clients=3, n_classes=2)
     with pytest.raises(TacitError, match="dropout"):
         run(dropout=1.0)

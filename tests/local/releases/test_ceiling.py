@@ -84,6 +84,7 @@ def test_expected_accuracy_notices_a_tenth_more_epsilon(name: str) -> None:
     assert stronger[y_test, y_test].mean() > ceiling_of(name, 3.0) + 1e-3
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_no_sampled_label_release_exceeds_the_ceiling(name: str, epsilon: float) -> None:

@@ -40,8 +40,14 @@ def test_shares_and_plaintext_routes_agree_bit_for_bit(route: str, length: int) 
     shapelets = SERIES[:3, :length]
     rescale = rescale_for(length, ENCODING)
     with enable_x64():
-        run = jax.jit(DISTANCES[route], static_argnames=("cap", "shift"))
-        found = run(SERIES, SERIES**2, shapelets, **rescale.static)
+        groups = {
+            "counts": (3,),
+            "lengths": (length,),
+            "caps": (rescale.static["cap"],),
+            "shifts": (rescale.static["shift"],),
+        }
+        run = jax.jit(DISTANCES[route], static_argnames=tuple(groups))
+        found = run(SERIES, SERIES**2, shapelets.reshape(-1), **groups)
     np.testing.assert_array_equal(np.asarray(found), own_distances(SERIES, shapelets, rescale))
 
 

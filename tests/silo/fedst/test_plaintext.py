@@ -46,6 +46,29 @@ def test_secure_model_equals_plaintext_bit_for_bit(counts: tuple[int, ...]) -> N
 
 
 @pytest.mark.seconds
+@pytest.mark.parametrize("counts", [(9, 15), (9, 7, 8)])
+def test_secure_ridge_equals_plaintext_bit_for_bit(counts: tuple[int, ...]) -> None:
+    inputs = owners(*counts)
+    plan = plan_for(inputs, classifier="ridge")
+    secure = run_federation(plan, inputs)
+    pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
+    assert_equal_models(pooled.arrays, secure.arrays)
+    opened = ("shapelet indices -> P0", "ridge weights -> P0")
+    assert secure.receipts[0].guarantee.opened == opened
+
+
+@pytest.mark.seconds
+@pytest.mark.parametrize("quality", ["f", "ig-basic"])
+def test_what_the_engine_computes_fits_the_protocols_after_it(quality: str) -> None:
+    """The engine ends shifts and roundings with shares of bits; kernels take shares of sums."""
+    inputs = owners(9, 7, 8)
+    plan = plan_for(inputs, distance="elementwise", quality=quality, classifier="ridge")
+    secure = run_federation(plan, inputs)
+    pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
+    assert_equal_models(pooled.arrays, secure.arrays)
+
+
+@pytest.mark.seconds
 def test_secure_gain_and_logistic_agree_with_plaintext() -> None:
     inputs = owners(9, 7, 8)
     plan = plan_for(inputs, quality="ig", classifier="logistic", n_steps=60)

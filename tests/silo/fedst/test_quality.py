@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.feature_selection import f_classif
 
+from replicated_parties import assert_uniform, one_share_only, shares_of, together
 from tacit.errors import TacitError
+from tacit.silo.fedst.candidates import distance_bits_for
 from tacit.silo.fedst.quality import (
+    F_QUALITY,
     GAIN_BITS,
+    MAX_SERIES,
     RATIO_BITS,
     check_series_count,
-    class_counts,
     f_quality,
     gain_in_order,
     gain_keys,
@@ -46,8 +49,7 @@ def problem(n: int = 40, n_classes: int = 3, seed: int = 0) -> tuple[NDArray[Any
 def f_of(distances: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     one_hot = np.eye(codes.max() + 1, dtype=np.int64)[codes]
     with enable_x64():
-        sizes, reciprocals = jax.jit(class_counts)(one_hot)
-        return np.asarray(jax.jit(f_quality)(distances, one_hot, sizes, reciprocals))
+        return np.asarray(jax.jit(f_quality)(distances, one_hot))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -129,6 +131,50 @@ def test_equal_distances_bring_no_gain_by_luck_of_order() -> None:
 
 
 def test_too_many_series_are_refused() -> None:
-    check_series_count(4096)
+    check_series_count(2**16)
+    check_series_count(4096, quality="ig")
+    with pytest.raises(TacitError, match="at most 65536"):
+        check_series_count(2**16 + 1)
     with pytest.raises(TacitError, match="at most 4096"):
-        check_series_count(4097)
+        check_series_count(4097, quality="ig")
+
+
+def edge_cases() -> NDArray[Any]:
+    rng = np.random.default_rng(3)
+    distances, _ = problem(n=40)
+    distances[0] = 0  # no variance at all
+    distances[1] = np.arange(40) % 3 * 2**18  # all of it between the classes
+    distances[2] = rng.integers(0, 2, 40) * (2**20 - 1)
+    return distances
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_the_protocol_gives_the_same_qualities(n_classes: int) -> None:
+    distances, codes = edge_cases(), np.arange(40) % 3 % n_classes
+    one_hot = np.eye(n_classes, dtype=np.int64)[codes]  # with 5 classes, two are absent
+    rng = np.random.default_rng(0)
+    found, _, sides = together(
+        F_QUALITY.replicated, *(shares_of(x, np.uint64, rng) for x in (distances, one_hot))
+    )
+    with enable_x64():
+        expected = np.asarray(jax.jit(f_quality)(distances, one_hot))
+    assert np.array_equal(found.astype(np.int64), expected)
+    assert expected[0] == 0
+    assert sides[0].rounds < 110
+
+
+def test_sums_of_the_largest_federation_stay_exact() -> None:
+    """As many series as there may be, at the largest distances: 2**58 is not passed."""
+    n = MAX_SERIES
+    largest = 2 ** distance_bits_for(n) - 1
+    codes = np.arange(n) % 2
+    distances = np.stack([codes * largest, np.full(n, largest), (codes[::-1] ^ 1) * largest])
+    shares = f_of(distances, codes) / 2.0**RATIO_BITS
+    np.testing.assert_allclose(shares, [1.0, 0.0, 1.0], atol=1e-6)
+
+
+def test_every_message_of_the_quality_is_uniform() -> None:
+    """Constant secrets; a sound run is called uneven about once in 10^8 runs."""
+    distances, one_hot = np.full((200, 30), 2**19), np.ones((30, 2), dtype=np.int64)
+    _, wire, _ = together(F_QUALITY.replicated, one_share_only(distances), one_share_only(one_hot))
+    assert_uniform(wire)

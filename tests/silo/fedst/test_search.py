@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import TacitError
+from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.program import fedst_program
-from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import Settings, settings_from
 from tacit.silo.plan import Plan
 from tacit.silo.secure.plain_session import run_plain
@@ -140,8 +140,31 @@ def test_bad_settings_are_refused(params: dict[str, object], sentence: str) -> N
 def test_one_class_and_too_many_series_are_refused() -> None:
     with pytest.raises(TacitError, match="at least 2 classes"):
         public_parameters(Settings(), counts=(3, 3, 3), n_classes=1, series_length=10)
-    with pytest.raises(TacitError, match="at most 4096"):
-        public_parameters(Settings(), counts=(3000, 3000), n_classes=2, series_length=10)
+    with pytest.raises(TacitError, match="at most 65536"):
+        public_parameters(Settings(), counts=(30000, 40000), n_classes=2, series_length=10)
+
+
+def test_batches_share_a_tournament_as_far_as_memory_allows() -> None:
+    def groups(counts: tuple[int, ...], **params: object) -> list[int]:
+        found = public_parameters(
+            settings_from(params), counts=counts, n_classes=2, series_length=100
+        )
+        flat = [i for group in found.groups for i in group]
+        assert flat == list(range(len(found.batches)))
+        return [len(group) for group in found.groups]
+
+    assert groups((10, 10, 10)) == [len(groups((10, 10, 10), time_contract=9.0))]
+    assert 3 <= len(groups((171, 171, 170))) <= 5
+    assert max(groups((171, 171, 170), time_contract=9.0)) == 1
+    assert max(groups((171, 171, 170), quality="ig")) == 1
+    assert max(groups((171, 171))) == 1  # CHEETAH
+    assert max(groups((100, 20000, 20000))) == 1
+
+
+def test_more_series_have_fewer_bits_for_each_distance() -> None:
+    few = public_parameters(Settings(), counts=(96, 2000, 2000), n_classes=2, series_length=50)
+    many = public_parameters(Settings(), counts=(97, 2000, 2000), n_classes=2, series_length=50)
+    assert (few.encoding.distance_bits, many.encoding.distance_bits) == (20, 18)
 
 
 def test_several_channels_are_refused() -> None:

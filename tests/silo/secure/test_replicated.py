@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,6 +10,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from replicated_parties import (
+    FALSE_ALARM,
+    Wire,
+    assert_uniform,
+    shares_of,
+    together,
+    uniform_bytes,
+)
 from tacit.errors import TacitError
 from tacit.silo.fedst.distances import distances_dot
 from tacit.silo.fedst.secure_distances import replicated_distances
@@ -20,61 +25,7 @@ from tacit.silo.secure.bit_slices import bits_of, to_slice, to_slices
 from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.jax_x64 import enable_x64
 from tacit.silo.secure.replicated import Pair, Replicated
-
-FALSE_ALARM = 1e-9  # per check
-Kernel = Callable[..., Pair]
-
-
-class Wire:
-    """The links of three parties in one process; keeps every message by receiver."""
-
-    def __init__(self) -> None:
-        self.boxes: dict[tuple[int, int], queue.SimpleQueue[bytes]] = {
-            (i, j): queue.SimpleQueue() for i in range(3) for j in range(3)
-        }
-        self.seen: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
-
-    def of(self, rank: int) -> Any:
-        wire = self
-
-        class Link:
-            def send_async(self, to: int, data: bytes) -> None:
-                wire.boxes[rank, to].put(data)
-
-            def recv(self, sender: int) -> bytes:
-                data = wire.boxes[sender, rank].get(timeout=60)
-                wire.seen[rank].append(data)
-                return data
-
-        return Link()
-
-
-def shares_of(x: NDArray[Any], dtype: Any, rng: np.random.Generator) -> list[Pair]:
-    x = np.asarray(x).astype(np.int64).astype(dtype)
-    first, second = (
-        rng.integers(0, np.iinfo(dtype).max, x.shape, dtype=dtype, endpoint=True) for _ in range(2)
-    )
-    parts = [first, second, x - first - second]
-    return [(parts[i], parts[(i + 1) % 3]) for i in range(3)]
-
-
-def together(kernel: Kernel, *inputs: list[Pair]) -> tuple[NDArray[Any], Wire, list[Replicated]]:
-    """Run all parties; the opened result, what they saw, and their sides."""
-    wire, results, sides = Wire(), {}, {}
-
-    def party(rank: int) -> None:
-        sides[rank] = Replicated(wire.of(rank), rank)
-        results[rank] = kernel(sides[rank], *(own[rank] for own in inputs))
-
-    threads = [threading.Thread(target=party, args=(r,), daemon=True) for r in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    for rank in range(3):  # what two parties hold of one share is the same
-        assert np.array_equal(results[rank][1], results[(rank + 1) % 3][0])
-    opened = results[0][0] + results[1][0] + results[2][0]
-    return opened, wire, [sides[r] for r in range(3)]
+from tacit.silo.secure.replicated_sorting import lowest_bit, sorted_low_bits, sorted_rows
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
@@ -105,7 +56,7 @@ def test_the_minimum_is_exact_to_the_edge_of_its_range(dtype: Any, bits: int) ->
 def test_the_smallest_along_an_axis(n: int) -> None:
     rng = np.random.default_rng(n)
     x = rng.integers(0, 2**31, (n, 3, 5))
-    found, _, _ = together(lambda party, s: party.smallest(s), shares_of(x, np.uint32, rng))
+    found, _, _ = together(lambda party, s: party.smallest(s)[0], shares_of(x, np.uint32, rng))
     assert np.array_equal(found, x.min(axis=0))
 
 
@@ -120,15 +71,55 @@ def test_shifts_are_exact_and_lifted_to_the_larger_ring(shift: int) -> None:
     assert np.array_equal(found, x >> shift)
 
 
+@pytest.mark.parametrize("shift", [0, 1, 30, 61])
+def test_signed_words_of_64_bits_are_shifted_exactly(shift: int) -> None:
+    rng = np.random.default_rng(shift)
+    edges = [0, -1, 1, 2**62 - 1, -(2**62), 2**shift, -(2**shift), -(2**shift) - 1]
+    x = np.concatenate([edges, rng.integers(-(2**62), 2**62, 3000)])
+    found, _, _ = together(
+        lambda party, s: party.shifted_signed(s, shift=shift), shares_of(x, np.uint64, rng)
+    )
+    assert np.array_equal(found.astype(np.int64), x >> shift)
+
+
+def test_matrix_products_wrap_around() -> None:
+    rng = np.random.default_rng(8)
+    x, y = rng.integers(-(2**63), 2**63, (5, 7)), rng.integers(-(2**63), 2**63, (7, 3))
+    shared = (shares_of(x, np.uint64, rng), shares_of(y, np.uint64, rng))
+    found, _, _ = together(lambda party, a, b: party.product(a, b), *shared)
+    assert np.array_equal(found, x.astype(np.uint64) @ y.astype(np.uint64))
+
+
+@pytest.mark.parametrize("n_bits", [3, 24])
+def test_signs_of_words_with_few_bits(n_bits: int) -> None:
+    rng = np.random.default_rng(n_bits)
+    half = 2 ** (n_bits - 1)
+    x = np.concatenate([[-half, half - 1, 0, -1], rng.integers(-half, half, 500)])
+    found, _, _ = together(
+        lambda party, s: party.below_zero(s, dtype=np.uint64, n_bits=n_bits),
+        shares_of(x, np.uint32, rng),
+    )
+    assert np.array_equal(found, x < 0)
+
+
+def test_the_dealer_sends_no_more_than_the_others() -> None:
+    """The search spends its bytes on minima: party 1 deals 4 bits more there and sends no more."""
+    shared = shares_of(np.zeros((64, 500)), np.uint32, np.random.default_rng(0))
+    _, _, sides = together(lambda party, s: party.smallest(s)[0], shared)
+    sent = [side.traffic[0] for side in sides]
+    assert sent[1] < 1.02 * max(sent[0], sent[2])
+    assert {side.rounds for side in sides} == {1 + 6 * 10}
+
+
 @pytest.mark.parametrize(("dtype", "bits"), [(np.uint32, 31), (np.uint64, 40)])
 def test_rows_are_sorted_and_their_lowest_bits_read(dtype: Any, bits: int) -> None:
     rng = np.random.default_rng(3)
     keys = rng.integers(0, 2**bits, (5, 32))
     keys[1] = 7  # ties
     shared = shares_of(keys, dtype, rng)
-    found, _, _ = together(lambda party, s: party.sorted_rows(s), shared)
+    found, _, _ = together(sorted_rows, shared)
     assert np.array_equal(found, np.sort(keys, axis=1))
-    found, _, _ = together(lambda party, s: party.lowest_bit(s), shared)
+    found, _, _ = together(lowest_bit, shared)
     assert np.array_equal(found, keys & 1)
 
 
@@ -139,7 +130,7 @@ def test_low_bits_come_in_the_order_of_the_keys(n_bits: int, n: int) -> None:
     keys = rng.integers(0, 2**n_bits - 1, (40, n), endpoint=True)
     keys[0], keys[1, 0] = 2**n_bits - 1, 0
     found, _, _ = together(
-        lambda party, s: party.sorted_low_bits(s, n_bits=n_bits), shares_of(keys, np.uint64, rng)
+        lambda party, s: sorted_low_bits(party, s, n_bits=n_bits), shares_of(keys, np.uint64, rng)
     )
     assert np.array_equal(found, np.sort(keys, axis=1) & 1)
 
@@ -151,14 +142,22 @@ def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None
     cut = np.concatenate([series[:2, :length], rng.integers(-(2**11), 2**11, (3, length))])
     with enable_x64():
         run = jax.jit(distances_dot, static_argnames=("cap", "shift"))
-        wanted = np.asarray(run(series, series**2, cut, cap=cap, shift=5))
+        wanted = np.array(run(series, series**2, cut, cap=cap, shift=5))
+    groups: dict[str, Any] = {
+        "counts": (2, 3),
+        "lengths": (length, length),
+        "caps": (cap, cap),
+        "shifts": (5, 4),
+    }
     found, _, _ = together(
-        lambda party, *x: replicated_distances(party, *x, cap=cap, shift=5),
-        *(shares_of(x, np.uint64, rng) for x in (series, series**2, cut)),
+        lambda party, *x: replicated_distances(party, *x, **groups),
+        *(shares_of(x, np.uint64, rng) for x in (series, series**2, cut.reshape(-1))),
     )
+    with enable_x64():
+        wanted[2:] = np.asarray(run(series, series**2, cut[2:], cap=cap, shift=4))
     assert np.array_equal(found.astype(np.int64), wanted)
     assert wanted[0, 0] == 0
-    assert not cap or (wanted == cap >> 5).any()
+    assert not cap or (wanted[2:] == cap >> 4).any()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,14 @@ def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None
 def test_public_numbers_beyond_the_ring_are_refused(cap: int, shift: int, length: int) -> None:
     words = np.zeros((1, length), dtype=np.uint64)
     with pytest.raises(TacitError, match="fit distances below"):
-        replicated_distances(None, *[(words, words)] * 3, cap=cap, shift=shift)  # type: ignore[arg-type]
+        replicated_distances(
+            None,  # type: ignore[arg-type]
+            *[(words, words)] * 3,
+            counts=(1,),
+            lengths=(length,),
+            caps=(cap,),
+            shifts=(shift,),
+        )
 
 
 @pytest.mark.parametrize("n_bits", [0, 64])
@@ -177,13 +183,7 @@ def test_keys_beyond_the_ring_are_refused(n_bits: int) -> None:
     wire.boxes[1, 0].put(bytes(32))
     words = np.zeros((1, 2), dtype=np.uint64)
     with pytest.raises(TacitError, match="1 to 63 bits"):
-        Replicated(wire.of(0), 0).sorted_low_bits((words, words), n_bits=n_bits)
-
-
-def uniform_bytes(messages: list[bytes]) -> float:
-    """p-value of a chi-square test that all bytes are uniform."""
-    counts = np.bincount(np.frombuffer(b"".join(messages), dtype=np.uint8), minlength=256)
-    return float(stats.chisquare(counts).pvalue)
+        sorted_low_bits(Replicated(wire.of(0), 0), (words, words), n_bits=n_bits)
 
 
 def test_every_message_is_uniform_whatever_the_secret() -> None:
@@ -195,19 +195,13 @@ def test_every_message_is_uniform_whatever_the_secret() -> None:
         x = np.full((8, 512), secret)
 
         def kernel(party: Replicated, s: Pair) -> Pair:
-            return party.shifted(party.smallest(s), shift=9)
+            return party.shifted(party.smallest(s)[0], shift=9)
 
         # All shares of the input but one are zero: what is sent is then masked by streams alone.
         plain = [np.zeros_like(x, dtype=np.uint32)] * 2 + [x.astype(np.uint32)]
         inputs = [(plain[i], plain[(i + 1) % 3]) for i in range(3)]
         _, wire, _ = together(kernel, inputs)
-        for rank in range(3):
-            messages = wire.seen[rank][1:]  # the first one is a key
-            for message in messages:
-                if len(message) >= 4096:
-                    assert uniform_bytes([message]) > FALSE_ALARM / 1000
-            assert uniform_bytes(messages) > FALSE_ALARM
-            assert len(set(messages)) == len(messages)
+        assert_uniform(wire)
     # The twin: a slight unevenness of as many bytes is noticed.
     rng = np.random.default_rng(5)
     assert uniform_bytes([rng.integers(0, 250, 10**5, dtype=np.uint8).tobytes()]) < FALSE_ALARM
@@ -247,7 +241,9 @@ def test_sizes_and_counts_follow_from_the_shapes_alone() -> None:
     def traffic(x: NDArray[Any]) -> list[tuple[int, ...]]:
         rng = np.random.default_rng(0)
         shared = shares_of(x, np.uint32, rng)
-        _, _, sides = together(lambda party, s: party.shifted(party.smallest(s), shift=3), shared)
+        _, _, sides = together(
+            lambda party, s: party.shifted(party.smallest(s)[0], shift=3), shared
+        )
         return [side.traffic for side in sides]
 
     rng = np.random.default_rng(1)
@@ -273,6 +269,6 @@ def test_a_shift_deals_only_the_bits_that_it_drops() -> None:
         _, _, sides = together(lambda party, s: party.shifted(s, shift=shift), shared)
         return sides[1].traffic[0]  # the dealer
 
-    # One bit of 800 words: a slice of 104 bytes dealt and one AND; its carry as a number of 64 bits
-    # is dealt and multiplied.
-    assert bytes_sent(1) - bytes_sent(0) == 2 * 104 + 2 * 800 * 8
+    # One bit of 800 words: a slice of 104 bytes and the carry as a number of 64 bits are dealt; the
+    # two products are between the others.
+    assert bytes_sent(1) - bytes_sent(0) == 104 + 800 * 8

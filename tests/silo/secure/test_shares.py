@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.errors import TacitError
 from tacit.silo.secure.faults import PeerFault
-from tacit.silo.secure.shares import frame_of, share_from
+from tacit.silo.secure.shares import check_copies, frame_of, share_from
 
 
 def shares(shape: tuple[int, ...], dtype: str = "int64") -> Any:
@@ -56,3 +57,68 @@ def test_a_share_of_another_form_is_refused_and_its_sender_named(number: int) ->
     with pytest.raises(PeerFault, match="type or shape differs") as fault:
         share_from(header, payload, like=like, sender=2)
     assert fault.value.rank == 2
+
+
+def with_altered_byte(share: Any, place: int) -> Any:
+    """The same share with one byte of its words changed, as a cheating party would send it."""
+    from spu import libspu
+
+    chunk, changed = libspu.ValueChunk(), libspu.ValueChunk()
+    chunk.ParseFromString(share.share_chunks[0])
+    content = bytearray(chunk.content)
+    content[place] ^= 1
+    changed.content, changed.total_bytes = bytes(content), len(content)
+    changed.chunk_offset = 0
+    made = libspu.Share()
+    made.meta, made.share_chunks = share.meta, [changed.SerializeToString()]
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "bool"])
+def test_copies_of_an_honest_opening_agree(dtype: str) -> None:
+    for own in (None, 0, 1, 2):
+        check_copies(shares((3, 4), dtype), n_values=12, own=own)
+    check_copies(shares((), dtype), n_values=1, own=0)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool"])
+@pytest.mark.parametrize("cheat", [1, 2])
+def test_one_altered_word_is_noticed_wherever_it_lies(dtype: str, cheat: int) -> None:
+    """What the engine itself does not notice: it opened 105 instead of 5."""
+    honest = shares((2, 2), dtype)
+    size = len(frame_of(honest[0])[1])
+    width = 8 if dtype == "int64" else 1
+    assert size > 2 * 4 * width
+    for place in range(0, 2 * 4 * width, width):
+        sent = [with_altered_byte(s, place) if r == cheat else s for r, s in enumerate(honest)]
+        with pytest.raises(PeerFault, match="an opening whose words differ") as fault:
+            check_copies(sent, n_values=4, own=0)
+        assert fault.value.rank != 0
+
+
+def test_the_engine_alone_would_open_the_altered_value() -> None:
+    import spu
+    from spu import libspu
+
+    config = libspu.RuntimeConfig(
+        protocol=libspu.ProtocolKind.ABY3, field=libspu.FieldType.FM64, fxp_fraction_bits=18
+    )
+    io = spu.Io(3, config)
+    honest = io.make_shares(np.array([4]), libspu.Visibility.VIS_SECRET)
+    opened = {
+        int(io.reconstruct([honest[0], with_altered_byte(honest[1], place), honest[2]])[0])
+        for place in (0, 8)
+    }
+    assert opened - {4}, "the check would have nothing to notice"
+
+
+def test_shares_that_are_not_replicated_are_not_compared() -> None:
+    import spu
+    from spu import libspu
+
+    config = libspu.RuntimeConfig(
+        protocol=libspu.ProtocolKind.CHEETAH, field=libspu.FieldType.FM64, fxp_fraction_bits=18
+    )
+    pair = spu.Io(2, config).make_shares(np.array([4]), libspu.Visibility.VIS_SECRET)
+    with pytest.raises(TacitError, match="cannot be compared"):
+        check_copies(pair, n_values=1, own=0)

@@ -86,6 +86,13 @@ def test_who_sent_a_share_of_another_shape_is_named() -> None:
         run_federation(plan, inputs)
 
 
+@pytest.mark.slow
+def test_an_opening_that_one_party_altered_ends_the_run() -> None:
+    plan, inputs = plan_of("lying_program", 3)
+    with pytest.raises(TacitError, match="party 'c' sent an opening whose words differ"):
+        run_federation(plan, inputs)
+
+
 def test_what_opens_values_is_refused() -> None:
     check_oblivious("%1 = pphlo.add %0 : !pphlo.secret<i64>", name="f")
     check_oblivious("pphlo.custom_call @spu.prefer_a(%0)", name="f")

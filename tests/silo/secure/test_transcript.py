@@ -18,7 +18,18 @@ SIDES = ("bytes_sent", "bytes_received", "messages_sent", "messages_received")
 
 
 # Steps of ours: mail between the parties, and the protocols over replicated shares.
-OURS = ("share ", "code ", "reveal ", "announce ", "barrier", "distances", "sorted_low_bits")
+MAIL = ("share ", "code ", "reveal ", "announce ", "barrier")
+KERNELS = (
+    "distances",
+    "sorted_low_bits",
+    "f_quality",
+    "top_indices",
+    "join_",
+    "select_rows",
+    "standardise",
+    "ridge",
+)
+OURS = (*MAIL, *KERNELS)
 
 
 def _transcripts(inputs: list[LocalInputs], plan: Plan) -> list[tuple[Any, ...]]:
@@ -41,11 +52,11 @@ def _transcripts(inputs: list[LocalInputs], plan: Plan) -> list[tuple[Any, ...]]
 @pytest.mark.parametrize("quality", ["f", "ig"])
 def test_the_transcript_depends_on_shapes_and_not_on_candidates(quality: str) -> None:
     inputs = owners(9, 7, 8)
-    classifier = "forest" if quality == "f" else "logistic"
+    classifier = "ridge" if quality == "f" else "logistic"
     plan = plan_for(inputs, quality=quality, classifier=classifier, n_steps=3)
     first = _transcripts(inputs, plan)
     names = [name for name, _ in first]
-    trained = "split_level" if quality == "f" else "train_logistic"
+    trained = "ridge" if quality == "f" else "train_logistic"
     assert {"distances", "top_indices", trained, "share candidates"} <= set(names)
     assert ("sorted_low_bits" in names) == (quality == "ig")
     distances = dict(first)["distances"]

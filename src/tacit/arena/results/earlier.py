@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tacit.arena.suites import PUBLISHED_BATCH, RELEASE_DRAWS
+from tacit.arena.fleet.suites import PUBLISHED_BATCH
+from tacit.arena.suites import RELEASE_DRAWS
 from tacit.arena.task import Task
 
 Line = Mapping[str, Any]

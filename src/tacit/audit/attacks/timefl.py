@@ -132,7 +132,7 @@ def attack_sound_reports(
     from tacit.fleet.reports.calibration import make_plan
     from tacit.fleet.reports.linking import link_reports
     from tacit.fleet.reports.privunit import PrivUnitReport
-    from tacit.fleet.simulation.simulator import make_fleet
+    from tacit.fleet.simulation.fleet import make_fleet
 
     names = tuple(str(code) for code in range(int(y.max()) + 1))
     plan = make_plan(
@@ -142,7 +142,7 @@ def attack_sound_reports(
     report = PrivUnitReport(plan)
     rows = feature_map(plan).transform(X)
     fleet = make_fleet(rows, y, client, n_clients=n_clients, n_classes=len(names))
-    directions = fleet.directions(np.arange(n_clients), initial_model(plan), plan)
+    directions = fleet.directions(np.arange(n_clients), initial_model(plan).weights, plan.training)
     hits = 0
     for number in range(_SOUND_ROUNDS):
         order = permutation(n_clients, source=source)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.importers.axes import find_axes, ordered
 from tacit.data.importers.marks import OTHER_CLASS, wanted_runs
 from tacit.data.importers.naming import is_file_rule, name_from
 from tacit.data.importers.options import ImportOptions
@@ -38,7 +39,6 @@ _RATES = re.compile(
     r"fs|rate|sfreq|srate|sampling_?(rate|frequency)|sample_?rate|samp_?rate", re.IGNORECASE
 )
 _NAMES = re.compile(r"channels?|channel_?names?|ch_?names?|sig_?names?|leads?", re.IGNORECASE)
-_AXES = ("series", "channels", "time")
 _TOPICS = {"--label": "labels", "--subject": "subjects"}
 
 
@@ -118,12 +118,17 @@ class _File:
             yield from self._cells(entry, labels, subjects, part)
             return
         values = entry.load()
-        axes = self._axes(values.shape, labels)
+        axes = find_axes(
+            values.shape,
+            n_labels=None if labels is None else len(labels),
+            options=self.options,
+            where=self.where,
+        )
         if "series" in axes:
             self.notes.setdefault("axes", ", ".join(axes))
-            yield self._batch(_ordered(values, axes), labels, subjects, part)
+            yield self._batch(ordered(values, axes), labels, subjects, part)
         else:
-            yield self._recording(_ordered(values, axes)[0], labels, subjects, part)
+            yield self._recording(ordered(values, axes)[0], labels, subjects, part)
 
     def _samples_name(self) -> str:
         said = self.options.array
@@ -219,80 +224,6 @@ class _File:
             if _NAMES.fullmatch(last) and not entry.is_number and np.prod(entry.shape) == count:
                 return tuple(str(text) for text in entry.load().reshape(-1).tolist())
         return tuple(f"channel {k + 1}" for k in range(count))
-
-    def _axes(self, shape: tuple[int, ...], labels: NDArray[np.str_] | None) -> tuple[str, ...]:
-        if self.options.axes:
-            return self._said_axes(shape)
-        count = None if labels is None else len(labels)
-        if len(shape) == 1:
-            return ("time",)
-        if len(shape) == 2:
-            return self._two_axes(shape, count)
-        if len(shape) == 3 and count is not None:
-            return self._three_axes(shape, count)
-        raise TacitError(
-            f"{self.where} has samples of shape {shape}; say what its axes are with --axes, for "
-            "example --axes series,channels,time."
-        )
-
-    def _said_axes(self, shape: tuple[int, ...]) -> tuple[str, ...]:
-        axes = self.options.axes
-        if len(axes) != len(shape) or len(set(axes)) != len(axes) or not set(axes) <= set(_AXES):
-            raise TacitError(
-                f"--axes {','.join(axes)} does not name the {len(shape)} axes of samples of shape "
-                f"{shape}; use series, channels and time, each once."
-            )
-        if "time" not in axes:
-            raise TacitError(f"--axes {','.join(axes)} has no time; name that axis too.")
-        return axes
-
-    def _two_axes(self, shape: tuple[int, ...], count: int | None) -> tuple[str, ...]:
-        rows, columns = shape
-        if count is None or count not in shape:
-            # A recording; channels are few and samples many.
-            if count is not None and count != 1:
-                raise self._wrong_count(shape, count)
-            if min(shape) > 64 or max(shape) < 10 * min(shape):
-                raise self._unclear(shape)
-            return ("time", "channels") if rows > columns else ("channels", "time")
-        if rows == columns:
-            raise self._unclear(shape)
-        long, short = max(shape), min(shape)
-        if count == long and short < 13 and long > 50 * short:
-            if self.options.form is None:
-                raise TacitError(
-                    f"{self.where} has samples of shape {shape} and {count} labels, which may be "
-                    f"{count} series of length {short} or {short} channels with a label per "
-                    "sample; pass --form wide or --form long."
-                )
-            if self.options.form == "long":
-                return ("time", "channels") if rows > columns else ("channels", "time")
-        return ("series", "time") if count == rows else ("time", "series")
-
-    def _three_axes(self, shape: tuple[int, ...], count: int) -> tuple[str, ...]:
-        places = [place for place, size in enumerate(shape) if size == count]
-        if not places:
-            raise self._wrong_count(shape, count)
-        others = [place for place in range(3) if place != places[0]]
-        few, many = sorted(others, key=lambda place: shape[place])
-        if len(places) > 1 or shape[many] < 2 * shape[few]:
-            raise self._unclear(shape)
-        axes = ["series"] * 3
-        axes[few], axes[many] = "channels", "time"
-        return tuple(axes)
-
-    def _unclear(self, shape: tuple[int, ...]) -> TacitError:
-        example = "series,time" if len(shape) == 2 else "series,channels,time"
-        return TacitError(
-            f"{self.where} has samples of shape {shape}, whose axes cannot be told apart; name "
-            f"them with --axes, for example --axes {example}."
-        )
-
-    def _wrong_count(self, shape: tuple[int, ...], count: int) -> TacitError:
-        return TacitError(
-            f"{self.where} has samples of shape {shape} and {count} labels, which fit no axis; "
-            "choose other arrays with --array and --label."
-        )
 
     def _batch(
         self,
@@ -413,16 +344,6 @@ def _renamed(batch: Batch, options: ImportOptions) -> Batch:
         y=y[keep],
         subject=None if batch.subject is None else batch.subject[keep],
     )
-
-
-def _ordered(values: NDArray[Any], axes: tuple[str, ...]) -> NDArray[Any]:
-    """The samples as (series, channels, time), with axes that are not there of size one."""
-    present = [axis for axis in _AXES if axis in axes]
-    moved = values.transpose([axes.index(axis) for axis in present])
-    for place, axis in enumerate(_AXES):
-        if axis not in axes:
-            moved = np.expand_dims(moved, place)
-    return moved
 
 
 def _column(entry: Entry, kind: str, where: str) -> NDArray[Any]:

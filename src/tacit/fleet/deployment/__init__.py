@@ -2,4 +2,5 @@
 
 from tacit.system.extras import needs
 
-needs("fleet", "flwr", "fastapi", "uvicorn", "httpx", "tomli_w", what="a deployed fleet")
+# What a light node needs; the services and Flower's part ask for the rest of the extra.
+needs("fleet", "httpx", what="a deployed fleet")

@@ -1,15 +1,20 @@
-"""The analyser: debits its ledger, opens a shuffled batch, and only then moves the model.
+"""The analyser: debits its ledger, opens a batch, and only then moves the model.
 
-It holds the private key and sees no identity: batches come from the shuffler alone, permuted, with
-nothing in them but equal-sized sealed messages. A round goes through four steps, and a crash
-between any two of them is made good at the next start without spending twice or forgetting:
+It holds the private key to its part of every report. Under `privunit` batches come permuted, with
+nothing in them but equal-sized sealed messages. Under `distributed` they hold signed and masked
+vectors, and the share helper's sum of the masks must come before anything can be learned. A round
+goes through these steps, and a crash between any two of them is made good at the next start without
+spending twice or forgetting:
 
 1. the sealed batch is written to disk, and nothing of it is opened before; the shuffler is answered
    now, and the rest happens in the background;
 2. the ledger is debited, once per batch, for the fewest reports with which it can be released;
-3. it is opened; what does not open, repeats or lies outside the randomizer's range is left out, and
-   if fewer reports are left than were paid for, the ledger is debited for that too;
-4. the new model and round replace the checkpoint in one rename, and the batch is deleted.
+3. it is opened; what does not open, repeats, is not signed by a registered node or lies outside the
+   randomizer's range is left out, and if fewer reports are left than were paid for, the ledger is
+   debited for that too, unless they are masked and stay so;
+4. under `distributed`, what is left out is written down and told to the share helper, once, and the
+   helper's sum over the same set is waited for;
+5. the new model and round replace the checkpoint in one rename, and the batch is deleted.
 
 What goes wrong on the way ends in a sentence and not in a loop: an error that a second try cannot
 fix stops the run for good and is written to the checkpoint; a disk that is full, or a ledger that
@@ -21,23 +26,28 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from zipfile import BadZipFile
 
 from tacit.errors import BundleError, LedgerError, TacitError
+from tacit.fleet.deployment.analyser_rule import Rule
 from tacit.fleet.deployment.analyser_state import (
     AnalyserRound,
     AnalyserState,
+    failure,
     read_inbox,
     write_inbox,
 )
 from tacit.fleet.deployment.books import Books
-from tacit.fleet.deployment.seal import Opener, sealed_size
-from tacit.fleet.deployment.shuffler import Batch, Refused
+from tacit.fleet.deployment.seal import Opener
+from tacit.fleet.deployment.shuffler_state import Batch
+from tacit.fleet.deployment.wire.agreement import AgreedSum, Agreement, NoSumYet
+from tacit.fleet.deployment.wire.opening import BatchOpener, Opened, SignedBatchOpener
+from tacit.fleet.deployment.wire.pools import Refused
+from tacit.fleet.deployment.wire.registry import Registry
 from tacit.guarantee import DpGuarantee
 from tacit.system.files import write_atomic
 
@@ -45,41 +55,12 @@ _LOG = logging.getLogger("tacit.fleet")
 _UNREADABLE = "the batch on disk cannot be read; see the analyser's log and begin a new run."
 _RETRY_SECONDS = 2.0
 _CLOSE_SECONDS = 5.0
+_ENDS_A_ROUND = frozenset({"wrong-batch", "wrong-size", "too-few"})
 _BATCH_ID = re.compile("[0-9a-f]{32}")
 
 
 class _Closing(Exception):
     """The analyser is being closed; the batch stays on disk for its next start."""
-
-
-class Rule(Protocol):
-    """How messages become a model: everything about learning that the analyser must know."""
-
-    @property
-    def message_bytes(self) -> int:
-        """The size of one opened message."""
-        ...
-
-    @property
-    def messages_per_node(self) -> int:
-        """How many messages make one node's report."""
-        ...
-
-    def initial(self) -> bytes:
-        """The model before the first round."""
-        ...
-
-    def check(self, message: bytes) -> None:
-        """Raise TacitError if no honest node could have sent the message."""
-        ...
-
-    def update(self, model: bytes, messages: list[bytes]) -> bytes:
-        """The next model from one round's messages, all of them checked."""
-        ...
-
-    def spent(self, received: Sequence[int]) -> DpGuarantee | None:
-        """What protects every client of a run whose rounds had these numbers of reports."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -102,13 +83,16 @@ class Analyser:
     private_key: bytes
     rule: Rule
     folder: Path
+    registry: Registry = field(default_factory=lambda: Registry({}))
     _taking: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _working: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _closing: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._opener = Opener(self.private_key, run=self.run)
+        self._opener = self._batch_opener()
+        self._opened: tuple[str, Opened] | None = None
+        self._sum = AgreedSum(self.folder / "agreed.json", sum_bytes=self.rule.message_bytes)
         self._books = Books(
             self.folder / "ledger.db", run=self.run, epsilon=self.epsilon, delta=self.delta
         )
@@ -174,7 +158,7 @@ class Analyser:
             if self.knows(batch.batch_id):
                 return
             self.check(run=batch.run, round_number=batch.round_number, batch_id=batch.batch_id)
-            size = sealed_size(self.rule.message_bytes) * self.rule.messages_per_node
+            size = self._opener.report_bytes
             if not batch.messages or len(batch.messages) % size:
                 raise Refused(
                     "wrong-size", f"a batch holds {size} bytes for every node that reports."
@@ -185,19 +169,46 @@ class Analyser:
                     f"a batch holds {self.n_min} reports or more, got "
                     f"{len(batch.messages) // size}; it was not opened.",
                 )
-            write_inbox(self._inbox, batch)
+            try:
+                write_inbox(self._inbox, batch)
+            except OSError as error:
+                self._trouble = f"the batch cannot be written to disk: {error.strerror}"
+                raise Refused("disk", f"{self._trouble}; send it again later.") from error
+            self._trouble = None
             self._pending = batch.batch_id
 
+    def give_up(self, refused: Refused, round_number: int) -> None:
+        """End the round whose batch was refused for good, unopened: there will be no other."""
+        with self._taking:
+            waits = refused.code not in _ENDS_A_ROUND or self.processing or self.finished
+            if waits or round_number != self._state.next_round:
+                return
+            self._save(self._state.unreleased("", n=0, epsilon=self._books.spent().epsilon))
+            self._publish()
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Whose masks the share helper is asked to add, while its sum is waited for."""
+        return self._sum.asked
+
+    def take_sum(self, *, batch_id: str, digest: str, content: bytes) -> None:
+        """Take the share helper's sum over the agreed set; `work` then ends the round."""
+        self._sum.take(batch_id=batch_id, digest=digest, content=content)
+
     def work(self) -> None:
-        """Process the batch on disk, if there is one, to its end."""
+        """Process the batch on disk, if there is one, to its end, or until a sum is needed."""
         with self._working:
             if self._pending is None:
                 return
             if not self._is_done(self._pending):
-                self._process(read_inbox(self._inbox))
+                try:
+                    self._process(read_inbox(self._inbox))
+                except NoSumYet:
+                    return
             self._inbox.unlink(missing_ok=True)
+            self._sum.clear()
             self._publish()
-            self._pending = None
+            self._opened = self._pending = None
 
     def work_in_background(self) -> None:
         """As `work`, in a thread of its own, which tries again what may pass, like a full disk."""
@@ -219,7 +230,11 @@ class Analyser:
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, with nothing in it that is not public; costs nothing to ask."""
-        return {**self._published, "processing": self.processing, "trouble": self._trouble}
+        return {**self._published, "processing": self.processing, "trouble": self.trouble()}
+
+    def trouble(self) -> str | None:
+        """What keeps the round from going on, or None."""
+        return self._trouble or self._sum.trouble()
 
     def guarantee(self) -> DpGuarantee | None:
         """What protects every client over all batches opened so far; None before the first."""
@@ -245,6 +260,13 @@ class Analyser:
         # Written before the first debit, so that debits without a checkpoint are always a loss.
         write_atomic(path, first.to_bytes(self.run))
         return first
+
+    def _batch_opener(self) -> BatchOpener | SignedBatchOpener:
+        opener = Opener(self.private_key, run=self.run)
+        size, check = self.rule.message_bytes, self.rule.check
+        if not self.rule.helper_bytes:
+            return BatchOpener(opener, message_bytes=size, check=check)
+        return SignedBatchOpener(opener, message_bytes=size, check=check, registry=self.registry)
 
     @property
     def _inbox(self) -> Path:
@@ -278,7 +300,7 @@ class Analyser:
     def _process(self, batch: Batch) -> None:
         try:
             outcome = self._outcome(batch)
-        except (OSError, LedgerError, _Closing):
+        except (OSError, LedgerError, _Closing, NoSumYet):
             raise
         except Exception as error:
             _LOG.exception("round %d could not be processed", batch.round_number)
@@ -287,18 +309,11 @@ class Analyser:
 
     def _failed(self, batch: Batch, error: Exception) -> AnalyserState:
         """The checkpoint of a run that ends here; a batch that may have been opened counts."""
-        now = replace(self._state, stopped=_failure(batch, error))
+        now = replace(self._state, stopped=failure(batch, error))
         if not self._books.holds(batch):
             return now
-        record = AnalyserRound(
-            round_number=batch.round_number,
-            batch_id=batch.batch_id,
-            n=self.n_min,
-            left_out=0,
-            released=False,
-            epsilon=self._books.spent().epsilon,
-        )
-        return replace(now, next_round=now.next_round + 1, history=(*now.history, record))
+        spent = self._books.spent().epsilon
+        return now.unreleased(batch.batch_id, n=self.n_min, epsilon=spent)
 
     def _outcome(self, batch: Batch) -> AnalyserState:
         """What the batch makes of the checkpoint."""
@@ -306,16 +321,20 @@ class Analyser:
         unaffordable = self._books.debit(batch, self._total(self.n_min))
         if unaffordable is not None:
             return replace(now, stopped=unaffordable)
-        messages, left_out = self._opened(batch)
-        n = len(messages) // self.rule.messages_per_node
+        opened, helper_sum = self._open(batch), b""
+        n = len(opened.messages)
+        if self.rule.helper_bytes:
+            # Too few are never added: they stay masked, and nothing was seen.
+            n = n if n >= self.n_min else 0
+            helper_sum = self._sum.over(batch, opened) if n else b""
         stopped = self._books.correct(batch, n, self._total(n)) if n else None
         released = stopped is None and n >= self.n_min
-        model = self._updated(messages) if released else None
+        model = self._updated(opened.messages, helper_sum) if released else None
         record = AnalyserRound(
             round_number=batch.round_number,
             batch_id=batch.batch_id,
             n=n,
-            left_out=left_out,
+            left_out=len(batch.messages) // self._opener.report_bytes - n,
             released=model is not None,
             epsilon=self._total(n).epsilon if n else self._books.spent().epsilon,
         )
@@ -329,32 +348,27 @@ class Analyser:
             stopped=stopped,
         )
 
-    def _updated(self, messages: list[bytes]) -> bytes | None:
+    def _updated(self, messages: list[bytes], helper_sum: bytes) -> bytes | None:
         try:
-            return self.rule.update(self._state.model, messages)
+            return self.rule.update(self._state.model, messages, helper_sum)
         except TacitError as error:
             _LOG.warning("the round is paid for but not released: %s", error)
             return None
 
-    def _opened(self, batch: Batch) -> tuple[list[bytes], int]:
-        """The good messages, each once, and how many were left out."""
-        good: list[bytes] = []
-        seen: set[bytes] = set()
-        for sealed in _split(batch.messages, sealed_size(self.rule.message_bytes)):
-            if self._closing.is_set():
-                raise _Closing
-            message = self._opener.open(sealed, round_number=batch.round_number)
-            if message is not None and sealed not in seen and self._is_good(message):
-                good.append(message)
-            seen.add(sealed)
-        return good, len(batch.messages) // sealed_size(self.rule.message_bytes) - len(good)
+    def _open(self, batch: Batch) -> Opened:
+        """The batch opened, once."""
+        if self._opened is None or self._opened[0] != batch.batch_id:
+            if isinstance(self._opener, SignedBatchOpener):
+                agreed = self._sum.left_out(batch)
+                opened = self._opener.opened(batch, alive=self._alive, agreed=agreed)
+            else:
+                opened = self._opener.opened(batch, alive=self._alive)
+            self._opened = (batch.batch_id, opened)
+        return self._opened[1]
 
-    def _is_good(self, message: bytes) -> bool:
-        try:
-            self.rule.check(message)
-        except TacitError:
-            return False
-        return True
+    def _alive(self) -> None:
+        if self._closing.is_set():
+            raise _Closing
 
     def _counts(self) -> list[int]:
         return [record.n for record in self._state.history]
@@ -377,25 +391,10 @@ class Analyser:
         except TacitError:  # the run was stopped for it; its status must still be told
             _LOG.exception("the guarantee cannot be worked out")
         self._published: dict[str, Any] = {
+            **now.public(),
             "run": self.run,
-            "round": now.next_round,
             "rounds": self.rounds,
             "finished": self.finished,
-            "stopped": now.stopped,
-            "history": [asdict(record) for record in now.history],
             "spent": self._books.spent().to_dict(),
             "guarantee": None if guarantee is None else guarantee.to_dict(),
         }
-
-
-def _failure(batch: Batch, error: Exception) -> str:
-    # Public, so it names the kind of error only: the text may quote what was opened.
-    return (
-        f"round {batch.round_number} could not be processed ({type(error).__name__}); nothing of "
-        "it was released, see the analyser's log and begin a new run."
-    )
-
-
-def _split(messages: bytes, size: int) -> Iterator[bytes]:
-    for start in range(0, len(messages), size):
-        yield messages[start : start + size]

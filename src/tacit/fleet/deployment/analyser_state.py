@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
 from tacit.errors import BundleError
 from tacit.fleet.deployment.config import AnalyserConfig, RunDescription, read_config, read_run
-from tacit.fleet.deployment.shuffler import Batch
+from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.fleet.learning.learner import model_from_bytes
 from tacit.fleet.model import FleetModel
 from tacit.fleet.reports.mechanisms import report_of
@@ -76,6 +77,26 @@ class AnalyserState:
             raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
         return out
 
+    def unreleased(self, batch_id: str, *, n: int, epsilon: float) -> AnalyserState:
+        """The state after a round of which nothing was released; `n` reports count as seen."""
+        record = AnalyserRound(
+            round_number=self.next_round,
+            batch_id=batch_id,
+            n=n,
+            left_out=0,
+            released=False,
+            epsilon=epsilon,
+        )
+        return replace(self, next_round=self.next_round + 1, history=(*self.history, record))
+
+    def public(self) -> dict[str, Any]:
+        """What anybody may know of this state."""
+        return {
+            "round": self.next_round,
+            "stopped": self.stopped,
+            "history": [asdict(record) for record in self.history],
+        }
+
     def fleet_model(self, fleet: RunDescription) -> FleetModel:
         """The model of this state, under the guarantee of the batches that were opened for it."""
         head = model_from_bytes(self.model, fleet.plan)
@@ -86,6 +107,14 @@ class AnalyserState:
                 f"no round of the run {fleet.run} has been released; wait for the first."
             )
         return FleetModel(fleet.plan, head.average, guarantee, head.round_number)
+
+
+def failure(batch: Batch, error: Exception) -> str:
+    """Why a run ends; public, so it names the kind of error only: the text may quote data."""
+    return (
+        f"round {batch.round_number} could not be processed ({type(error).__name__}); nothing of "
+        "it was released, see the analyser's log and begin a new run."
+    )
 
 
 def read_fleet_model(folder: Path) -> FleetModel:

@@ -1,7 +1,8 @@
 """Deliver the shuffler's batches to the analyser, and learn from it which round is open.
 
-The analyser is not trusted here. What it says decides when the next round opens and when a batch
-need not be sent any more, never whether a round is forwarded twice.
+A share helper also gives the sum of its masks, once the analyser has said whose. The analyser is
+not trusted here. What it says decides when the next round opens, when a batch need not be sent any
+more and which reports are added; never whether a round is forwarded twice, or added over two sets.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+from tacit.fleet.deployment.wire.share_sums import ShareSums
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("tacit.fleet")
@@ -25,11 +27,18 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class BatchDelivery:
-    """Sends the shuffler's batches to the analyser and learns from it which round is open."""
+    """Sends the shuffler's batches to the analyser and learns from it which round is open.
 
-    def __init__(self, *, url: str, tls: ssl.SSLContext) -> None:
+    `trouble` says what stands in the way right now, or None.
+    """
+
+    def __init__(self, *, url: str, tls: ssl.SSLContext, sums: ShareSums | None = None) -> None:
         self._url = url
         self._tls = tls
+        self._sums = sums
+        self.trouble: str | None = None
+        self.finished = False
+        self.model: tuple[int, bytes] | None = None  # the open round's, for nodes that poll
 
     async def run(self, shuffler: Shuffler) -> None:
         """Ask for the round, wait until it is due, deliver, and so on until the run is finished.
@@ -39,9 +48,9 @@ class BatchDelivery:
         async with httpx.AsyncClient(
             base_url=self._url, verify=self._tls, timeout=_TIMEOUT_SECONDS, trust_env=False
         ) as client:
-            await self._deliver(client, shuffler, await _patiently(shuffler.waiting))
+            await self._deliver(client, shuffler, await self._patiently(shuffler.waiting))
             while await self._open_next(client, shuffler):
-                await self._deliver(client, shuffler, await self._collected(shuffler))
+                await self._deliver(client, shuffler, await self._collected(client, shuffler))
         _LOG.info("the run is finished; no further round is opened")
 
     async def _open_next(self, client: httpx.AsyncClient, shuffler: Shuffler) -> bool:
@@ -55,9 +64,11 @@ class BatchDelivery:
             answer = await self._until_answered(client.build_request("GET", "/v1/status"), client)
             if answer.finished:
                 shuffler.open_round(None)
+                self.finished = True
                 return False
             try:
                 shuffler.open_round(answer.round_number)
+                await self._fetch_model(client)
                 return True
             except Refused as refused:
                 if str(refused) != said and not answer.processing:
@@ -65,16 +76,23 @@ class BatchDelivery:
                     said = str(refused)
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _collected(self, shuffler: Shuffler) -> Batch:
+    async def _fetch_model(self, client: httpx.AsyncClient) -> None:
+        """The public model of the round that was opened; nodes of Flower get it from the server."""
+        try:
+            response = await client.get("/v1/model")
+            if response.status_code == httpx.codes.OK:
+                self.model = int(response.headers["x-tacit-round"]), response.content
+                self.trouble = None
+        except (httpx.TransportError, ValueError, KeyError) as error:
+            self._say(f"the analyser does not answer ({_cause(error)})")
+
+    async def _collected(self, client: httpx.AsyncClient, shuffler: Shuffler) -> Batch:
         """Wait until the round is due with enough reports, and have its batch on disk."""
-        while True:
+        while not shuffler.due():
             await asyncio.sleep(_TICK_SECONDS)
-            if not shuffler.due():
-                continue
-            batch = await _patiently(shuffler.release)
-            if batch is not None:
-                return batch
-            _LOG.warning("too few reports came in time: dropped, the round stays open")
+            if self.model is None or self.model[0] != shuffler.round_number:
+                await self._fetch_model(client)
+        return await self._patiently(shuffler.release)
 
     async def _deliver(
         self, client: httpx.AsyncClient, shuffler: Shuffler, batch: Batch | None
@@ -85,10 +103,44 @@ class BatchDelivery:
         refused = await self._until_settled(client, batch)
         if refused is None:
             _LOG.info("forwarded a batch of %d", batch.n_nodes)
+            if self._sums is not None:
+                await self._until_added(client, batch, self._sums)
         else:
             # It may have seen the batch, so the round is over; no other batch of it is ever made.
             _LOG.warning("the analyser does not take round %d: %s", batch.round_number, refused)
-        await _patiently(shuffler.acknowledge)
+        await self._patiently(shuffler.acknowledge)
+
+    async def _until_added(self, client: httpx.AsyncClient, batch: Batch, sums: ShareSums) -> None:
+        """Give the sum over the agreed set, as often as it is asked for, until the round ends."""
+        question = client.build_request("GET", "/v1/status")
+        while True:
+            now = await self._until_answered(question, client)
+            if now.last_batch != batch.batch_id or not now.processing:
+                return
+            if now.agreed is not None:
+                await self._give_sum(client, batch, sums, now.agreed)
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def _give_sum(
+        self, client: httpx.AsyncClient, batch: Batch, sums: ShareSums, agreed: _Agreed
+    ) -> None:
+        try:
+            # In a thread: adding thousands of masks takes seconds, and nodes ask meanwhile.
+            content = await asyncio.to_thread(
+                sums.give, batch, left_out=agreed.left_out, digest=agreed.digest
+            )
+        except (Refused, OSError) as refused:
+            self._say(f"no sum is given for round {batch.round_number}: {refused}")
+            await asyncio.sleep(_RETRY_SECONDS)
+            return
+        request = client.build_request(
+            "POST",
+            f"/v1/sums/{batch.run}/{batch.round_number}",
+            params={"batch_id": batch.batch_id, "digest": agreed.digest},
+            content=content,
+            headers={"content-type": "application/octet-stream"},
+        )
+        await self._answer(request, client)
 
     async def _until_settled(self, client: httpx.AsyncClient, batch: Batch) -> str | None:
         """None once the analyser has the batch, or why it will never take it.
@@ -119,21 +171,52 @@ class BatchDelivery:
         try:
             response = await client.send(request)
             if response.status_code in (200, 202, 409):
-                return _Answer.read(response)
-            _LOG.warning("the analyser answers with status %d", response.status_code)
+                answer = _Answer.read(response)
+                self.trouble = None
+                return answer
+            self._say(f"the analyser answers with status {response.status_code}")
         except (httpx.TransportError, ValueError, RecursionError) as error:
-            _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
+            self._say(f"the analyser does not answer ({_cause(error)})")
         return None
 
+    async def _patiently(self, action: Callable[[], _T]) -> _T:
+        """Try until the disk lets it through: a full disk must not end it."""
+        while True:
+            try:
+                return action()
+            except OSError as error:
+                self._say(f"the shuffler's state folder cannot be used: {error.strerror}")
+            await asyncio.sleep(_RETRY_SECONDS)
 
-async def _patiently(action: Callable[[], _T]) -> _T:
-    """Try until the disk lets it through: a full disk must not end it."""
-    while True:
-        try:
-            return action()
-        except OSError as error:
-            _LOG.error("the shuffler's state folder cannot be used: %s", error)
-        await asyncio.sleep(_RETRY_SECONDS)
+    def _say(self, trouble: str) -> None:
+        """Show a trouble until it has passed, and log it when it is new, not at every attempt."""
+        if trouble != self.trouble:
+            _LOG.warning("%s", trouble)
+        self.trouble = trouble
+
+
+def _cause(error: Exception) -> str:
+    """The kind of error, and for TLS what it says, such as that a certificate has expired."""
+    inner = error.__cause__
+    while inner is not None and not isinstance(inner, ssl.SSLError):
+        inner = inner.__cause__ or inner.__context__
+    said = getattr(inner, "verify_message", None) or getattr(inner, "reason", None)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Agreed:
+    """Which places of its batch the analyser leaves out, and the digest of what is left."""
+
+    left_out: tuple[int, ...]
+    digest: str
+
+    @classmethod
+    def read(cls, plain: Any) -> _Agreed | None:
+        if plain is None:
+            return None
+        left_out = tuple(int(place) for place in plain["left_out"])
+        return cls(left_out=left_out, digest=str(plain["digest"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +227,7 @@ class _Answer:
     finished: bool
     processing: bool
     last_batch: str | None
+    agreed: _Agreed | None
     refused: str | None
 
     @classmethod
@@ -155,6 +239,7 @@ class _Answer:
                 finished=bool(plain["finished"]),
                 processing=bool(plain.get("processing", False)),
                 last_batch=plain.get("batch"),
+                agreed=_Agreed.read(plain.get("agreed")),
                 refused=str(plain.get("refused"))[:200] if response.status_code == 409 else None,
             )
         except (KeyError, TypeError, AttributeError, ArithmeticError) as error:

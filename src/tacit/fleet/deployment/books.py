@@ -15,9 +15,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.fleet.deployment.shuffler import Batch
+from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.guarantee import DpGuarantee, round_up
 from tacit.ledger import Amount, Ledger
+from tacit.ledger.anchors import configured_anchor
 from tacit.ledger.chain import exact, float_up
 
 _LEAST = 1e-12  # a debit must be above 0, even where a round adds next to nothing
@@ -98,11 +99,14 @@ class Books:
         self._ledger.close()
 
     def _open(self, path: Path) -> Ledger:
+        anchor = configured_anchor(path)
         try:
-            return Ledger.open(path, budget_epsilon=self._epsilon, budget_delta=self._delta)
+            return Ledger.open(
+                path, budget_epsilon=self._epsilon, budget_delta=self._delta, anchor=anchor
+            )
         except LedgerError:
             # `correct` may have raised the budgets, and recorded it; nothing else may differ.
-            ledger = Ledger.open(path, create=False)
+            ledger = Ledger.open(path, create=False, anchor=anchor)
             budgets = ledger.budgets()
             epsilon, delta = budgets["budget_epsilon"], budgets["budget_delta"]
             if epsilon is None or delta is None or epsilon < self._epsilon or delta < self._delta:

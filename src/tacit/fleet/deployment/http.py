@@ -15,6 +15,7 @@ import signal
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
 from typing import Any
 
 import uvicorn
@@ -26,13 +27,18 @@ from tacit.errors import TacitError
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
+from tacit.fleet.deployment.serving.connections import LimitedProtocol, tune_process
+from tacit.fleet.deployment.serving.health import add_health
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
+from tacit.fleet.deployment.wire.share_sums import ShareSums
 from tacit.system.certificates import TLS_FLOOR, trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _BODY_SECONDS = 60.0  # between two parts of a body
+_REPORT_SECONDS = 120.0  # for a whole report, however many parts it comes in
 _STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408}
-_INGEST_STATUS_OF = {"busy": 503, "slow": 408}  # all others are refusals for good
+# All others are refusals for good, and end the round.
+_INGEST_STATUS_OF = {"busy": 503, "disk": 503, "slow": 408}
 
 
 def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
@@ -51,6 +57,17 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
 
     app = _bare_app(lifespan)
 
+    add_health(
+        app,
+        part="shuffler",
+        trouble=lambda: _shuffler_trouble(shuffler, delivery),
+        counts=lambda: {
+            "round": float(shuffler.round_number or 0),
+            "forwarded_rounds": float(shuffler.forwarded),
+            "enough_reports": float(shuffler.received >= shuffler.n_min),
+        },
+    )
+
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
         return {
@@ -58,16 +75,24 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
             "round": shuffler.round_number,
             "received": shuffler.received,
             "n_min": shuffler.n_min,
-            "dropped": shuffler.dropped,
             "forwarded": shuffler.forwarded,
+            "instance": shuffler.instance,
+            "finished": delivery.finished,
+            "trouble": _shuffler_trouble(shuffler, delivery),
         }
+
+    @app.get("/v1/model")
+    async def model() -> Response:
+        if delivery.model is None or delivery.model[0] != shuffler.round_number:
+            raise Refused("closed", "no round is open; ask for the status again later.")
+        return _model_response(delivery.model[1], round_number=delivery.model[0], run=shuffler.run)
 
     @app.post("/v1/reports/{run}/{round_number}")
     async def report(run: str, round_number: int, request: Request) -> dict[str, Any]:
         body = await read_exactly(request, shuffler.body_bytes)
         shuffler.accept(
             node=request.headers.get("x-tacit-node", ""),
-            token=request.headers.get("x-tacit-token", ""),
+            signature=_from_hex(request.headers.get("x-tacit-signature", "")),
             run=run,
             round_number=round_number,
             body=body,
@@ -75,6 +100,19 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
         return {"accepted": True, "round": round_number}
 
     return app
+
+
+def _shuffler_trouble(shuffler: Shuffler, delivery: BatchDelivery) -> str | None:
+    if delivery.trouble is None and shuffler.overdue():
+        return "the round's time is over and too few reports have come; they wait for more"
+    return delivery.trouble
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
 
 
 def _stop_with_delivery(task: asyncio.Task[None]) -> None:
@@ -99,6 +137,10 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
     async def status() -> dict[str, Any]:
         return _ingest_status(analyser)
 
+    @app.get("/v1/model")
+    async def model() -> Response:
+        return _analyser_model(analyser)
+
     @app.post("/v1/batches/{run}/{round_number}")
     async def batch(
         run: str, round_number: int, batch_id: str, n_nodes: int, request: Request
@@ -118,9 +160,22 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
                     await run_in_threadpool(analyser.take, taken)
                 analyser.work_in_background()
         except Refused as refused:
+            await run_in_threadpool(analyser.give_up, refused, round_number)
             _LOG.warning("batch refused: %s", refused)
             body = {"refused": str(refused), **_ingest_status(analyser)}
             return JSONResponse(body, status_code=_INGEST_STATUS_OF.get(refused.code, 409))
+        return JSONResponse(_ingest_status(analyser), status_code=202)
+
+    @app.post("/v1/sums/{run}/{round_number}")
+    async def helper_sum(
+        run: str, round_number: int, batch_id: str, digest: str, request: Request
+    ) -> JSONResponse:
+        content = await read_at_most(request, analyser.rule.message_bytes)
+        try:
+            analyser.take_sum(batch_id=batch_id, digest=digest, content=content)
+        except Refused as refused:
+            return JSONResponse({"refused": str(refused), **_ingest_status(analyser)}, 409)
+        analyser.work_in_background()
         return JSONResponse(_ingest_status(analyser), status_code=202)
 
     return app
@@ -135,6 +190,17 @@ def _check_free(receiving: asyncio.Lock) -> None:
 def analyser_public_app(analyser: Analyser) -> FastAPI:
     """What the analyser publishes: the status with its guarantee, and the model."""
     app = _bare_app(None)
+    add_health(
+        app,
+        part="analyser",
+        trouble=lambda: analyser.trouble() or analyser.state.stopped,
+        counts=lambda: {
+            "round": float(analyser.state.next_round),
+            "rounds": float(analyser.rounds),
+            "released_rounds": float(sum(r.released for r in analyser.state.history)),
+            "finished": float(analyser.finished),
+        },
+    )
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
@@ -142,22 +208,32 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 
     @app.get("/v1/model")
     async def model() -> Response:
-        now = analyser.state
-        return Response(
-            now.model,
-            media_type="application/octet-stream",
-            headers={"x-tacit-round": str(now.next_round), "x-tacit-run": analyser.run},
-        )
+        return _analyser_model(analyser)
 
     return app
+
+
+def _analyser_model(analyser: Analyser) -> Response:
+    now = analyser.state
+    return _model_response(now.model, round_number=now.next_round, run=analyser.run)
+
+
+def _model_response(model: bytes, *, round_number: int, run: str) -> Response:
+    return Response(
+        model,
+        media_type="application/octet-stream",
+        headers={"x-tacit-round": str(round_number), "x-tacit-run": run},
+    )
 
 
 def _ingest_status(analyser: Analyser) -> dict[str, Any]:
     # The batch first: once it is no longer on its way, round and end are those after it.
     processing, last = analyser.processing, analyser.last_batch
+    asked = analyser.agreement
     return {
         "processing": processing,
         "batch": last,
+        "agreed": None if asked is None else asdict(asked),
         "round": analyser.state.next_round,
         "finished": analyser.finished,
     }
@@ -177,7 +253,13 @@ def _bare_app(lifespan: Any) -> FastAPI:
 
 async def read_exactly(request: Request, size: int) -> bytes:
     """The body if it has exactly `size` bytes; refused before more than that is read."""
-    body = await read_at_most(request, size)
+    try:
+        async with asyncio.timeout(_REPORT_SECONDS):
+            body = await read_at_most(request, size)
+    except TimeoutError:
+        raise Refused(
+            "slow", f"the report took more than {_REPORT_SECONDS:g} s; send it again."
+        ) from None
     if len(body) != size:
         raise Refused(
             "wrong-size", f"a sealed report has {size} bytes here, got {len(body)}; use the plan."
@@ -218,6 +300,7 @@ def serve(servers: Sequence[uvicorn.Server]) -> None:
             server.should_exit = True
         await asyncio.gather(*tasks)
 
+    tune_process()
     try:
         asyncio.run(all_of_them())
     except SystemExit as error:
@@ -226,11 +309,14 @@ def serve(servers: Sequence[uvicorn.Server]) -> None:
         ) from error
 
 
-def shuffler_servers(config: ShufflerConfig, shuffler: Shuffler) -> list[uvicorn.Server]:
+def shuffler_servers(
+    config: ShufflerConfig, shuffler: Shuffler, sums: ShareSums | None
+) -> list[uvicorn.Server]:
     """The shuffler's one server, with its client certificate for the analyser."""
     tls = trust_only(config.analyser_certificate)
     tls.load_cert_chain(config.client_certificate, config.client_key)
-    app = shuffler_app(shuffler, BatchDelivery(url=config.analyser_url, tls=tls))
+    delivery = BatchDelivery(url=config.analyser_url, tls=tls, sums=sums)
+    app = shuffler_app(shuffler, delivery)
     return [_server(app, config, port=config.port)]
 
 
@@ -258,6 +344,7 @@ def _server(
         ssl_certfile=str(config.certificate),
         ssl_keyfile=str(config.private_key),
         ws="none",
+        http=LimitedProtocol,
         access_log=False,
         log_level="warning",
         log_config=None,

@@ -26,9 +26,12 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.errors import LedgerError, TacitError
 from tacit.fleet.deployment.config import NodeConfig, RunDescription, read_run
-from tacit.fleet.deployment.seal import Sealer
-from tacit.fleet.deployment.tokens import make_token
+from tacit.fleet.deployment.person_ledger import PersonLedger
+from tacit.fleet.deployment.seal import Sealer, sealed_size
+from tacit.fleet.deployment.wire.signatures import digest_of, public_half, sign
 from tacit.fleet.learning.learner import Learner
+from tacit.fleet.reports.protocol import Parts
+from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
 from tacit.system.certificates import trust_only
 from tacit.system.files import write_once
@@ -48,8 +51,17 @@ class Acknowledgement:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOffer:
+    """What the shuffler says: the open round, which process says it, and whether all is over."""
+
+    round_number: int | None
+    instance: str
+    finished: bool
+
+
 class ShufflerClient:
-    """The node's connection to the shuffler: its certificate and no other, and tokens.
+    """The node's connection to the shuffler: its certificate and no other, and signed reports.
 
     Whoever else runs a part of the fleet, the analyser above all, must not get a report from here.
     """
@@ -57,7 +69,8 @@ class ShufflerClient:
     def __init__(self, config: NodeConfig, fleet: RunDescription) -> None:
         self._run = fleet.run
         self._name = config.name
-        self._key = config.token_key.read_bytes()
+        self._key = read_key(config.signing_key)
+        self._analyser_bytes = sealed_size(Learner(fleet.plan).message_bytes)
         self._http = httpx.Client(
             base_url=config.shuffler_url,
             verify=trust_only(config.shuffler_certificate),
@@ -67,16 +80,38 @@ class ShufflerClient:
 
     def open_round(self) -> int | None:
         """The round that the shuffler collects now, or None."""
+        return self.offer().round_number
+
+    def offer(self) -> RoundOffer:
+        """Where the run stands, as the shuffler knows it."""
         answer = self._http.get("/v1/status").raise_for_status().json()
-        return None if answer["round"] is None else int(answer["round"])
+        return RoundOffer(
+            round_number=None if answer["round"] is None else int(answer["round"]),
+            instance=str(answer["instance"]),
+            finished=bool(answer["finished"]),
+        )
+
+    def model(self, round_number: int) -> bytes | None:
+        """The model of the open round, or None if it is that of another round by now."""
+        response = self._http.get("/v1/model").raise_for_status()
+        if response.headers.get("x-tacit-round") != str(round_number):
+            return None
+        return response.content
 
     def send(self, body: bytes, *, round_number: int) -> Acknowledgement:
-        """Hand over one node's sealed messages; what is there already counts as handed over."""
-        token = make_token(self._key, run=self._run, round_number=round_number, sealed=body)
+        """Hand over one node's sealed report; what is there already counts as handed over."""
+        signature = sign(
+            self._key,
+            run=self._run,
+            round_number=round_number,
+            node=self._name,
+            analyser=digest_of(body[: self._analyser_bytes]),
+            helper=digest_of(body[self._analyser_bytes :]),
+        )
         response = self._http.post(
             f"/v1/reports/{self._run}/{round_number}",
             content=body,
-            headers={"x-tacit-node": self._name, "x-tacit-token": token},
+            headers={"x-tacit-node": self._name, "x-tacit-signature": signature.hex()},
         )
         if response.status_code == httpx.codes.OK:
             return Acknowledgement(accepted=True)
@@ -95,17 +130,24 @@ class Outbox:
     def __init__(self, config: NodeConfig, fleet: RunDescription, learner: Learner) -> None:
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
-        self._subject = config.name
-        self._run = fleet.run
         self._learner = learner
+        self._costs = fleet.node_costs
         budget = learner.node_budget()
         self._ledger = Ledger.open(
             config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
         )
+        # A blind shuffler's analyser must not learn the sender, so nothing of it is bound in.
+        self._sender = public_half(read_key(config.signing_key)) if learner.helper_bytes else b""
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
+        self._helper_sealer = Sealer(
+            fleet.helper_key,
+            run=fleet.run,
+            report_bytes=learner.helper_bytes or 1,
+            reader="helper",
+        )
 
-    def commit(self, round_number: int, make_report: Callable[[], list[bytes]]) -> bytes:
-        """The round's sealed messages, made at most once and debited exactly once.
+    def commit(self, round_number: int, make_report: Callable[[], Parts]) -> bytes:
+        """The round's sealed report, made at most once and debited exactly once.
 
         One task at a time: Flower starts each as a process of its own, and a server may ask twice.
         """
@@ -113,14 +155,14 @@ class Outbox:
         with self._alone():
             if not path.exists():
                 self._make(round_number, make_report)
-            if not self._debited(round_number):
-                self._debit(round_number)
+            if not self._ledger.debited(round_number):
+                self._ledger.debit(round_number, self._learner.node_cost)
             self._delete_before(round_number)
             return path.read_bytes()
 
     def spent(self) -> float:
-        """Epsilon debited so far."""
-        return self._ledger.spent().epsilon
+        """Epsilon debited for this run."""
+        return self._ledger.spent_in_run()
 
     def close(self) -> None:
         """Close the ledger."""
@@ -141,19 +183,25 @@ class Outbox:
                 orphan.unlink(missing_ok=True)  # of a task that died while it wrote
             yield
 
-    def _make(self, round_number: int, make_report: Callable[[], list[bytes]]) -> None:
-        if self._debited(round_number):
+    def _make(self, round_number: int, make_report: Callable[[], Parts]) -> None:
+        if self._ledger.debited(round_number):
             raise LedgerError(
                 f"round {round_number} was debited and its report deleted; it is not made "
                 "twice, wait for the next round."
             )
-        sealed = [self._sealer.seal(m, round_number=round_number) for m in make_report()]
+        sealed = self._sealed(make_report(), round_number)
         # Where the drive knows no locks another task may have been first; then its report counts.
         with contextlib.suppress(FileExistsError):
-            write_once(self._path(round_number), b"".join(sealed), mode=0o600)
+            write_once(self._path(round_number), sealed, mode=0o600)
 
-    def _purpose(self, round_number: int) -> str:
-        return f"fleet run {self._run} round {round_number}"
+    def _sealed(self, parts: Parts, round_number: int) -> bytes:
+        """Each part sealed to its reader, the analyser's first."""
+        sender = self._sender
+        sealed = self._sealer.seal(parts.analyser, round_number=round_number, sender=sender)
+        if parts.helper:
+            own = self._helper_sealer.seal(parts.helper, round_number=round_number, sender=sender)
+            return sealed + own
+        return sealed
 
     def _path(self, round_number: int) -> Path:
         return self._folder / f"round-{round_number:06d}.sealed"
@@ -166,15 +214,32 @@ class Outbox:
         earlier = len(self._ledger.entries(self._subject))
         self._ledger.debit(
             subject=self._subject,
-            guarantee=self._learner.node_cost(earlier + 1),
+            guarantee=self._cost(earlier),
             purpose=self._purpose(round_number),
             subject_kind="client",
         )
+
+    def _cost(self, earlier: int) -> DpGuarantee:
+        """What the node's next report costs; from its plan file, where accounting needs SciPy."""
+        if earlier < len(self._costs):
+            epsilon, delta = self._costs[earlier]
+            return self._learner.stated_cost(epsilon=epsilon, delta=delta)
+        return self._learner.node_cost(earlier + 1)
 
     def _delete_before(self, round_number: int) -> None:
         for path in self._folder.glob("round-*.sealed"):
             if path < self._path(round_number):
                 path.unlink(missing_ok=True)
+
+
+def person_ledger(config: NodeConfig, fleet: RunDescription, learner: Learner) -> PersonLedger:
+    """The ledger of whom this node protects: the person it names, or the series it holds."""
+    return PersonLedger(
+        ledger_folder(config.ledgers),
+        person=config.person or data_key(load_series(config.data)[0]),
+        run=fleet.run,
+        budget=learner.node_budget(),
+    )
 
 
 def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) -> Acknowledgement:
@@ -220,6 +285,14 @@ def _report(
     finally:
         outbox.close()
     return shuffler.send(body, round_number=round_number)
+
+
+def read_key(path: Path) -> bytes:
+    """A key file's content, or one sentence about why not."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TacitError(f"cannot read the key {path}: {error.strerror}.") from error
 
 
 def load_series(path: Path) -> tuple[Floats, NDArray[np.str_]]:

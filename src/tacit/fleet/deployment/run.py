@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tacit.errors import TacitError
 from tacit.fleet.deployment.config import (
+    LARGEST_BATCH,
     AnalyserConfig,
     NodeConfig,
     RunDescription,
@@ -29,44 +30,70 @@ from tacit.fleet.deployment.config import (
     read_run,
 )
 from tacit.system.certificates import trust_only
+from tacit.system.extras import needs
 from tacit.system.files import write_atomic
 from tacit.system.locks import locked
 
 if TYPE_CHECKING:
     from tacit.fleet.deployment.analyser import Analyser
+    from tacit.fleet.deployment.shuffler import Shuffler
+    from tacit.fleet.deployment.wire.share_sums import ShareSums
 
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 _RESTART_SECONDS = 1.0
-_LARGEST_BATCH = 2**32  # only the shuffler, known by its certificate, can send one at all
 
 
 def run_shuffler(path: Path) -> None:
-    """Serve one shuffler until a signal stops it."""
+    """Serve one shuffler, or share helper, until a signal stops it."""
+    _check_service_packages()
     from tacit.fleet.deployment.http import serve, shuffler_servers
-    from tacit.fleet.deployment.seal import sealed_size
-    from tacit.fleet.deployment.shuffler import Shuffler
-    from tacit.fleet.learning.learner import Learner
 
     config = read_config(path, ShufflerConfig)
     fleet = read_run(config.plan)
-    learner = Learner(fleet.plan)
     with _only_one(config.state, "shuffler"):
-        shuffler = Shuffler(
-            run=fleet.run,
-            secret=read_bytes(config.registration_secret),
-            nodes=read_bytes(config.nodes).decode().split(),
-            sealed_bytes=sealed_size(learner.message_bytes),
-            messages_per_node=learner.messages_per_node,
-            n_min=fleet.plan.n_min,
-            round_seconds=fleet.round_seconds,
-            folder=config.state,
-        )
-        serve(shuffler_servers(config, shuffler))
+        shuffler, sums = open_shuffler(config, fleet)
+        serve(shuffler_servers(config, shuffler, sums))
+
+
+def open_shuffler(
+    config: ShufflerConfig, fleet: RunDescription
+) -> tuple[Shuffler, ShareSums | None]:
+    """The shuffler of a run over its folder, and its sums if it is a share helper."""
+    from tacit.fleet.deployment.seal import Opener, sealed_size
+    from tacit.fleet.deployment.shuffler import Shuffler
+    from tacit.fleet.deployment.wire.pools import PermutedPool, Pool, SignedPool
+    from tacit.fleet.deployment.wire.registry import Registry
+    from tacit.fleet.deployment.wire.share_sums import ShareSums
+    from tacit.fleet.learning.learner import Learner
+
+    learner = Learner(fleet.plan)
+    size = sealed_size(learner.message_bytes)
+    opener = Opener(read_bytes(config.sealing_key), run=fleet.run, reader="helper")
+    pool: Pool = PermutedPool(sealed_bytes=size)
+    if learner.helper_bytes:
+        pool = SignedPool(analyser_bytes=size, helper_bytes=learner.helper_bytes, opener=opener)
+    shuffler = Shuffler(
+        run=fleet.run,
+        registry=Registry.read(config.nodes),
+        pool=pool,
+        n_min=fleet.plan.n_min,
+        round_seconds=fleet.round_seconds,
+        folder=config.state,
+    )
+    if not learner.helper_bytes:
+        return shuffler, None
+    return shuffler, ShareSums(
+        shuffler.record,
+        opener=opener,
+        n_min=fleet.plan.n_min,
+        sum_parts=learner.sum_helper_parts,
+    )
 
 
 def run_analyser(path: Path) -> None:
     """Serve one analyser until a signal stops it; first finishes what a crash left."""
+    _check_service_packages()
     from tacit.fleet.deployment.http import analyser_servers, serve
 
     config = read_config(path, AnalyserConfig)
@@ -74,9 +101,13 @@ def run_analyser(path: Path) -> None:
     with _only_one(config.state, "analyser"):
         analyser = open_analyser(config, fleet)
         try:
-            serve(analyser_servers(config, analyser, max_bytes=_LARGEST_BATCH))
+            serve(analyser_servers(config, analyser, max_bytes=LARGEST_BATCH))
         finally:
             analyser.close()
+
+
+def _check_service_packages() -> None:
+    needs("fleet", "fastapi", "uvicorn", "prometheus_client", what="a fleet's service")
 
 
 @contextlib.contextmanager
@@ -94,6 +125,7 @@ def _only_one(folder: Path, what: str) -> Iterator[None]:
 def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
     """The analyser of a run over its folder; first finishes what a crash left."""
     from tacit.fleet.deployment.analyser import Analyser
+    from tacit.fleet.deployment.wire.registry import Registry
     from tacit.fleet.learning.learner import Learner
 
     return Analyser(
@@ -105,15 +137,17 @@ def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
         private_key=read_bytes(config.sealing_key),
         rule=Learner(fleet.plan),
         folder=config.state,
+        registry=Registry.read(config.nodes),
     )
 
 
 def run_node(path: Path) -> NoReturn:
     """Keep Flower's SuperNode running for one node; it runs the installed application only."""
     config = read_config(path, NodeConfig)
-    read_run(config.plan)
-    for needed in (config.data, config.identity, config.token_key):
+    fleet = read_run(config.plan)
+    for needed in (config.data, config.identity, config.signing_key):
         read_bytes(needed)
+    _check_person(config, fleet)
     for certificate in (config.server_certificate, config.shuffler_certificate):
         trust_only(certificate)
     arguments, environment = _supernode(path, config)
@@ -133,6 +167,16 @@ def run_node(path: Path) -> NoReturn:
             stop(process, group=True)
         # A SuperNode gives up when the SuperLink does not know its key yet; it will.
         time.sleep(_RESTART_SECONDS)
+
+
+def _check_person(config: NodeConfig, fleet: RunDescription) -> None:
+    """Whoever has spent the budget in earlier runs hears it now, not in a log after the round."""
+    from tacit.fleet.deployment.node import person_ledger
+    from tacit.fleet.learning.learner import Learner
+
+    learner = Learner(fleet.plan)
+    with contextlib.closing(person_ledger(config, fleet, learner)) as ledger:
+        ledger.check_room(learner.node_cost)
 
 
 def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import TacitError, check_at_least
-from tacit.fleet.deployment.config import RunDescription, own_host
+from tacit.fleet.deployment.config import LARGEST_BATCH, RunDescription, own_host
 from tacit.fleet.deployment.flower.bundle import write_app
 from tacit.fleet.deployment.keys import node_identity
-from tacit.fleet.deployment.seal import new_key
-from tacit.fleet.deployment.tokens import new_secret, node_key
+from tacit.fleet.deployment.seal import new_key, sealed_size
+from tacit.fleet.deployment.wire.records import record_size
+from tacit.fleet.deployment.wire.registry import write_registry
+from tacit.fleet.deployment.wire.signatures import new_signing_key
+from tacit.fleet.learning.learner import Learner
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.mechanisms import report_of
+from tacit.fleet.reports.protocol import Report
 from tacit.system.certificates import Pair, self_signed
 from tacit.system.files import write_atomic, write_secret
 from tacit.system.toml import write_toml
@@ -95,6 +99,7 @@ class FleetRequest:
     mechanism: str = "privunit"
     round_seconds: float = 60.0
     n_kernels: int = 256
+    most_nodes: int | None = None  # that may ever take part; default: n_nodes
 
 
 def set_up(
@@ -102,53 +107,90 @@ def set_up(
 ) -> RunDescription:
     """Write a whole fleet into `folder`, which must be new or empty; returns its run."""
     _check(folder, request, hosts)
-    private, public = new_key()
-    fleet = new_run(data, request, public_key=public)
+    sealing, helper = new_key(), new_key()
+    fleet = new_run(data, request, public_key=sealing[1], helper_key=helper[1])
     names = [f"node-{i + 1}" for i in range(request.n_nodes)]
     # Everything is checked before the first file: another attempt needs an empty folder.
     parts = _split(data, request.n_nodes, seed=seed)
     tls = hosts.certificates(fleet.run)
     _write_plan(folder, fleet)
-    secret = new_secret()
-    _write_shuffler(folder / "shuffler", fleet, tls, hosts, names=names, secret=secret)
+    signing = {name: new_signing_key() for name in names}
+    known = {name: public for name, (_, public) in signing.items()}
+    _write_shuffler(folder / "shuffler", fleet, tls, hosts, nodes=known, sealing_key=helper[0])
     client = (folder / "shuffler" / "client.crt").read_bytes()
-    _write_analyser(folder / "analyser", fleet, tls, hosts, sealing_key=private, shuffler=client)
+    _write_analyser(
+        folder / "analyser",
+        fleet,
+        tls,
+        hosts,
+        sealing_key=sealing[0],
+        shuffler=client,
+        # A blind shuffler's analyser does not even know who could have sent.
+        nodes=known if fleet.plan.mechanism == "distributed" else {},
+    )
     _write_server(folder / "server", fleet, tls, hosts)
     for i, name in enumerate(names):
-        key = node_key(secret, run=fleet.run, node=name)
         public_identity = _write_node(
-            folder / "nodes" / name, fleet, tls, hosts, name=name, index=i, token_key=key
+            folder / "nodes" / name,
+            fleet,
+            tls,
+            hosts,
+            name=name,
+            index=i,
+            signing_key=signing[name][0],
         )
         write_atomic(folder / "server" / "node_keys" / f"{name}.pub", public_identity)
         _write_series(folder / "nodes" / name / "data.npz", data, parts == i)
     return fleet
 
 
-def new_run(data: Dataset, request: FleetRequest, *, public_key: bytes) -> RunDescription:
+def new_run(
+    data: Dataset, request: FleetRequest, *, public_key: bytes, helper_key: bytes
+) -> RunDescription:
     """A run that keeps `request.epsilon` even if only `n_min` nodes report in every round."""
+    most_nodes = request.n_nodes if request.most_nodes is None else request.most_nodes
     plan = make_plan(
         classes=tuple(str(label) for label in data.classes),
         n_channels=int(data.X_train.shape[1]),
         length=int(data.X_train.shape[2]),
         mechanism=request.mechanism,
-        n_clients=request.n_nodes,
+        n_clients=most_nodes,
         epsilon=request.epsilon,
         delta=request.delta,
         n_rounds=request.rounds,
         n_min=request.n_min,
         n_kernels=request.n_kernels,
     )
+    check_batch_size(report_of(plan), most_nodes)
+    written = report_of(plan).plan_for_files()
     return RunDescription(
         run=secrets.token_hex(8),
         round_seconds=request.round_seconds,
         analyser_key=public_key.hex(),
-        plan=report_of(plan).plan_for_files(),
+        shuffler_key=helper_key.hex(),
+        plan=written,
+        most_nodes=most_nodes,
+        node_costs=Learner(written).node_costs(),
     )
+
+
+def check_batch_size(report: Report, n_nodes: int) -> None:
+    """Refuse a fleet whose full batch no analyser would take."""
+    size = n_nodes * record_size(sealed_size(report.message_bytes))
+    if size > LARGEST_BATCH:
+        raise TacitError(
+            f"a batch of {n_nodes} nodes would have {size / 2**30:.1f} GiB, and "
+            f"{LARGEST_BATCH / 2**30:.0f} GiB are the most; use fewer kernels, or more fleets."
+        )
 
 
 def _check(folder: Path, request: FleetRequest, hosts: Hosts) -> None:
     check_at_least(request.n_nodes, 2, name="nodes")
     check_at_least(request.rounds, 1, name="rounds")
+    if request.most_nodes is not None and request.most_nodes < request.n_nodes:
+        raise TacitError(
+            f"most_nodes must be at least the {request.n_nodes} nodes, got {request.most_nodes}."
+        )
     if not 2 <= request.n_min <= request.n_nodes:
         raise TacitError(
             f"n_min must lie between 2 and the {request.n_nodes} nodes, got {request.n_min}."
@@ -170,14 +212,14 @@ def _write_shuffler(
     tls: Certificates,
     hosts: Hosts,
     *,
-    names: list[str],
-    secret: bytes,
+    nodes: dict[str, bytes],
+    sealing_key: bytes,
 ) -> None:
     _write_pair(tls.shuffler, folder, "tls")
     _write_pair(self_signed(f"shuffler of {fleet.run}"), folder, "client")
     write_atomic(folder / "analyser.crt", tls.analyser.certificate)
-    write_secret(folder / "registration.key", secret)
-    write_atomic(folder / "nodes.txt", "".join(f"{name}\n" for name in names).encode())
+    write_secret(folder / "sealing.key", sealing_key)
+    write_registry(folder / "nodes.txt", nodes)
     _write_plan(folder, fleet)
     write_toml(
         folder / "shuffler.toml",
@@ -191,7 +233,7 @@ def _write_shuffler(
             "client_key": "client.key",
             "analyser_url": hosts.ingest_url,
             "analyser_certificate": "analyser.crt",
-            "registration_secret": "registration.key",
+            "sealing_key": "sealing.key",
             "nodes": "nodes.txt",
             "state": "state",
         },
@@ -206,10 +248,12 @@ def _write_analyser(
     *,
     sealing_key: bytes,
     shuffler: bytes,
+    nodes: dict[str, bytes],
 ) -> None:
     _write_pair(tls.analyser, folder, "tls")
     write_secret(folder / "sealing.key", sealing_key)
     write_atomic(folder / "shuffler.crt", shuffler)
+    write_registry(folder / "nodes.txt", nodes)
     _write_plan(folder, fleet)
     write_toml(
         folder / "analyser.toml",
@@ -222,6 +266,7 @@ def _write_analyser(
             "private_key": "tls.key",
             "shuffler_certificate": "shuffler.crt",
             "sealing_key": "sealing.key",
+            "nodes": "nodes.txt",
             "state": "state",
         },
     )
@@ -260,11 +305,11 @@ def _write_node(
     *,
     name: str,
     index: int,
-    token_key: bytes,
+    signing_key: bytes,
 ) -> bytes:
     private, public = node_identity()
     write_secret(folder / "identity", private)
-    write_secret(folder / "token.key", token_key)
+    write_secret(folder / "signing.key", signing_key)
     write_atomic(folder / "server.crt", tls.server.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     _write_plan(folder, fleet)
@@ -279,7 +324,7 @@ def _write_node(
             "shuffler_url": hosts.shuffler_url,
             "shuffler_certificate": "shuffler.crt",
             "identity": "identity",
-            "token_key": "token.key",
+            "signing_key": "signing.key",
             "state": "state",
             "runtime_port": hosts.runtime_port(index),
         },

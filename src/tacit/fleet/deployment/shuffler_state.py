@@ -9,7 +9,7 @@ the first byte of it leaves, and what is sent again after a crash is the same ba
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tacit.errors import BundleError, TacitError
@@ -32,6 +32,8 @@ class _Waiting:
     batch_id: str
     n_nodes: int
     n_bytes: int
+    own_bytes: int = 0  # of the helper's own parts
+    agreed: str | None = None  # the digest of the one set whose masks were added
 
 
 class ForwardRecord:
@@ -48,6 +50,7 @@ class ForwardRecord:
         self._run = run
         self._record = folder / "forwarded.json"
         self._messages = folder / "batch.sealed"
+        self._own = folder / "batch.seeds"
         self._last, self._waiting = self._read()
         self._tidy()
         self._check_whole()
@@ -62,18 +65,41 @@ class ForwardRecord:
         """Whether a batch was forwarded and not acknowledged."""
         return self._waiting is not None
 
-    def forward(self, batch: Batch) -> None:
-        """Have the batch and its round on disk; only then may it be sent."""
+    @property
+    def agreed(self) -> str | None:
+        """The digest of the set whose masks were added, or None."""
+        return None if self._waiting is None else self._waiting.agreed
+
+    def forward(self, batch: Batch, *, own_parts: bytes = b"") -> None:
+        """Have the batch, the helper's own parts and the round on disk; then it may be sent."""
         if self._waiting is not None:
             raise TacitError(
                 f"the batch of round {self._last} is not acknowledged yet; send that one first."
             )
+        if own_parts:
+            write_secret(self._own, own_parts)
         write_secret(self._messages, batch.messages)
-        # Until the next line is done nothing was forwarded, and the file above is an orphan.
+        # Until the next line is done nothing was forwarded, and the files above are orphans.
         self._write(
             batch.round_number,
-            _Waiting(batch_id=batch.batch_id, n_nodes=batch.n_nodes, n_bytes=len(batch.messages)),
+            _Waiting(
+                batch_id=batch.batch_id,
+                n_nodes=batch.n_nodes,
+                n_bytes=len(batch.messages),
+                own_bytes=len(own_parts),
+            ),
         )
+
+    def agree(self, digest: str) -> None:
+        """Have on disk whose masks are added; only then may their sum leave."""
+        if self._waiting is None:
+            raise TacitError("no batch is waiting, so there is no set to agree on.")
+        if self._waiting.agreed is None:
+            self._write(self._last, replace(self._waiting, agreed=digest))
+
+    def own_parts(self) -> bytes:
+        """The helper's own parts of the waiting batch, in the order of its records."""
+        return self._own.read_bytes()
 
     def waiting(self) -> Batch | None:
         """The batch to be sent, or sent again, as it was forwarded."""
@@ -91,6 +117,7 @@ class ForwardRecord:
         """Delete the batch: the analyser has it on its own disk, or will never take it."""
         self._write(self._last, None)
         self._messages.unlink(missing_ok=True)
+        self._own.unlink(missing_ok=True)
 
     def _write(self, last: int, waiting: _Waiting | None) -> None:
         plain = {
@@ -121,18 +148,20 @@ class ForwardRecord:
 
     def _tidy(self) -> None:
         """Remove what a crash left half written: no message outlives its batch."""
-        for orphan in self._messages.parent.glob(f".{self._messages.name}.*"):
+        for orphan in self._messages.parent.glob(".batch.*"):
             orphan.unlink(missing_ok=True)
         if self._waiting is None:
             self._messages.unlink(missing_ok=True)
+            self._own.unlink(missing_ok=True)
 
     def _check_whole(self) -> None:
         waiting = self._waiting
         if waiting is None:
             return
-        size = self._messages.stat().st_size if self._messages.exists() else 0
-        if size != waiting.n_bytes:
-            raise BundleError(
-                f"{self._messages} has {size} bytes and not the {waiting.n_bytes} of the batch of "
-                f"round {self._last}, which was not acknowledged; restore it or begin a new run."
-            )
+        for path, expected in ((self._messages, waiting.n_bytes), (self._own, waiting.own_bytes)):
+            size = path.stat().st_size if path.exists() else 0
+            if size != expected:
+                raise BundleError(
+                    f"{path} has {size} bytes and not the {expected} of the batch of round "
+                    f"{self._last}, which was not acknowledged; restore it or begin a new run."
+                )

@@ -32,7 +32,49 @@ class ClientGroup:
     ridge: float
 
 
-def group_clients(
+@dataclass(frozen=True, slots=True)
+class ClientBlock:
+    """A `ClientGroup` that only knows where its rows lie; they are fetched for as long as needed.
+
+    What it holds does not grow with the number of features.
+    """
+
+    clients: Integers
+    places: Integers  # (clients, series), of the rows; any place where padded
+    labels: Integers  # (clients, series), -1 where padded
+    sizes: Integers  # (clients,)
+    products: Floats
+    solver: Floats
+    ridge: float
+
+    def fetched(
+        self, rows: Floats, n_classes: int, chosen: NDArray[np.bool_] | None = None
+    ) -> ClientGroup:
+        """The chosen clients of the block with their rows."""
+        wanted = slice(None) if chosen is None or np.all(chosen) else chosen
+        own, truth = _padded(rows, self.places[wanted], self.labels[wanted], n_classes)
+        return ClientGroup(
+            self.clients[wanted],
+            own,
+            truth,
+            self.sizes[wanted, None, None].astype(np.float64),
+            self.products[wanted],
+            self.solver[wanted],
+            self.ridge,
+        )
+
+
+def _padded(
+    rows: Floats, places: Integers, labels: Integers, n_classes: int
+) -> tuple[Floats, Floats]:
+    own = np.asarray(rows[places], dtype=np.float64)
+    own[labels < 0] = 0.0
+    # A row of zeros beyond the last class is the truth of what is not there.
+    truth: Floats = np.eye(n_classes + 1, n_classes)[labels]
+    return own, truth
+
+
+def client_blocks(
     rows: Floats,
     labels: Integers,
     client: Integers,
@@ -40,8 +82,13 @@ def group_clients(
     n_clients: int,
     n_classes: int,
     ridge: float = Training().local_ridge,
-) -> list[ClientGroup]:
-    """Batch the clients for one matrix product per group; every client must hold a series."""
+    series: Integers | None = None,
+) -> list[ClientBlock]:
+    """Clients of about equal size in blocks; every client must hold a series.
+
+    `labels` and `client` go along with the rows, or with `series`, which says for every series of
+    the fleet which row it is.
+    """
     sizes = np.bincount(client, minlength=n_clients)
     if np.any(sizes == 0):
         raise TacitError(
@@ -51,19 +98,36 @@ def group_clients(
     padded = np.ceil(2.0 ** (np.ceil(np.log2(sizes) * 4) / 4)).astype(np.int64)
     order = np.argsort(client, kind="stable")
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    groups = []
+    blocks = []
     for members in _alike(padded):
         width = padded[members[0]]
-        places = starts[members, None] + np.arange(width)
         held = np.arange(width) < sizes[members, None]
-        index = order[np.where(held, places, 0)]
-        own = np.where(held[..., None], rows[index], 0.0)
-        truth = np.where(held[..., None], np.eye(n_classes)[labels[index]], 0.0)
-        counts = sizes[members, None, None].astype(np.float64)
+        index = order[np.where(held, starts[members, None] + np.arange(width), 0)]
+        places = index if series is None else series[index]
+        own_labels = np.where(held, labels[index], -1)
+        own, _ = _padded(rows, places, own_labels, n_classes)
         products = own @ own.transpose(0, 2, 1)
-        solver = np.linalg.inv(products / counts + ridge * np.eye(width))
-        groups.append(ClientGroup(members, own, truth, counts, products, solver, ridge))
-    return groups
+        solver = np.linalg.inv(products / sizes[members, None, None] + ridge * np.eye(width))
+        blocks.append(
+            ClientBlock(members, places, own_labels, sizes[members], products, solver, ridge)
+        )
+    return blocks
+
+
+def group_clients(
+    rows: Floats,
+    labels: Integers,
+    client: Integers,
+    *,
+    n_clients: int,
+    n_classes: int,
+    ridge: float = Training().local_ridge,
+) -> list[ClientGroup]:
+    """All clients with their rows, for one matrix product per group."""
+    blocks = client_blocks(
+        rows, labels, client, n_clients=n_clients, n_classes=n_classes, ridge=ridge
+    )
+    return [block.fetched(rows, n_classes) for block in blocks]
 
 
 def _alike(padded: Integers) -> list[Integers]:
@@ -124,14 +188,16 @@ def local_solutions(weights: Floats, group: ClientGroup, training: Training) -> 
 
 
 def local_directions(weights: Floats, group: ClientGroup, training: Training) -> Floats:
-    """The direction of every client's local solution, (clients, dimension), of norm 1 or 0.
+    """Every client's local solution for its report, (clients, dimension), of norm at most 1.
 
-    Its length is thrown away and only its direction kept, so that the sensitivity is 2 whatever
-    the data are.
+    A solution longer than `clip_norm` keeps only its direction; a shorter one is divided by
+    `clip_norm`, so that a client whose series are fitted says little. The sensitivity is 2 whatever
+    the data are. A `clip_norm` of 0 keeps directions alone.
     """
     moves = local_solutions(weights, group, training).reshape(len(group.clients), -1)
     norms = np.linalg.norm(moves, axis=1, keepdims=True)
-    return np.divide(moves, norms, out=np.zeros_like(moves), where=norms > 1e-12)
+    lengths = np.maximum(norms, training.clip_norm)
+    return np.divide(moves, lengths, out=np.zeros_like(moves), where=norms > 1e-12)
 
 
 def client_direction(

@@ -47,6 +47,7 @@ def feature_map(plan: FleetPlan) -> FeatureMap:
         length=plan.length,
         n_kernels=plan.n_kernels,
         seed=plan.feature_seed,
+        kind=plan.feature_kind,
     )
 
 

@@ -6,7 +6,7 @@ counters. Everything in it is the protected, public output. NumPy only: nodes ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tacit.fleet.learning.head import HeadModel, class_scores, feature_map, init
 from tacit.fleet.learning.rounds import client_messages, server_step
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.mechanisms import report_of
-from tacit.fleet.reports.protocol import NodeBudget
+from tacit.fleet.reports.protocol import NodeBudget, Parts
 from tacit.guarantee import DpGuarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
@@ -30,7 +30,7 @@ class Learner:
         self.plan = plan
         self._report = report_of(plan)
         self.message_bytes = self._report.message_bytes
-        self.messages_per_node = self._report.messages_per_client
+        self.helper_bytes = self._report.helper_bytes
 
     def initial(self) -> bytes:
         """The model before the first round."""
@@ -43,8 +43,8 @@ class Learner:
         y: Sequence[str] | NDArray[np.str_],
         *,
         source: NoiseSource = SYSTEM_NOISE,
-    ) -> list[bytes]:
-        """A node's randomized messages for one round.
+    ) -> Parts:
+        """A node's randomized report for one round, a part for each server that reads one.
 
         Guarantee, Assumes, Composes, Not covered: see `Report.randomize` of the plan's mechanism.
         """
@@ -55,10 +55,14 @@ class Learner:
         """Refuse a message that no honest node can have sent, as far as one message shows it."""
         self._report.check(message)
 
-    def update(self, model: bytes, messages: list[bytes]) -> bytes:
+    def sum_helper_parts(self, parts: Iterable[bytes]) -> bytes:
+        """The share helper's contribution to a round."""
+        return self._report.sum_helper_parts(parts)
+
+    def update(self, model: bytes, messages: list[bytes], helper_sum: bytes = b"") -> bytes:
         """The next model from one round's messages, or a refusal to release the round."""
         head = model_from_bytes(model, self.plan)
-        mean = self._report.collect(messages).mean
+        mean = self._report.collect(messages, helper_sum).mean
         return model_to_bytes(server_step(head, mean, self.plan))
 
     def spent(self, received: Sequence[int]) -> DpGuarantee | None:
@@ -68,6 +72,16 @@ class Learner:
     def node_cost(self, round_index: int) -> DpGuarantee:
         """What one node debits for its report of the `round_index`-th round it takes part in."""
         return self._report.node_cost(round_index)
+
+    def node_costs(self) -> tuple[tuple[float, float], ...]:
+        """(epsilon, delta) that a node debits in its first, second, ... round, for a plan file."""
+        rounds = range(1, self.plan.client_rounds + 1)
+        costs = [self._report.node_cost(index) for index in rounds] if self.helper_bytes else []
+        return tuple((cost.epsilon, cost.delta) for cost in costs)
+
+    def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
+        """A cost from a plan file as the guarantee that it is."""
+        return self._report.stated_cost(epsilon=epsilon, delta=delta)
 
     def node_budget(self) -> NodeBudget:
         """A node's own limit over the whole run."""

@@ -15,6 +15,7 @@ from tacit.fleet.learning.clients import client_direction
 from tacit.fleet.learning.head import HeadModel
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.mechanisms import report_of
+from tacit.fleet.reports.protocol import Parts
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 
 
@@ -25,7 +26,7 @@ def client_messages(
     plan: FleetPlan,
     *,
     source: NoiseSource = SYSTEM_NOISE,
-) -> list[bytes]:
+) -> Parts:
     """Everything one client sends in one round.
 
     Guarantee, Assumes, Composes, Not covered: see `Report.randomize` of the plan's mechanism.

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.features.feature_map import FeatureKind
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings, Training
 from tacit.fleet.reports.mechanisms import report_named, report_of
 
@@ -70,23 +71,42 @@ def _calibrated(
 ) -> FleetPlan:
     settings = report_named(mechanism).calibrate(draft, n_most=n_most)
     plan = replace(draft, settings=settings)
-    noise_norm = report_of(plan).noise_norm()
-    return plan.with_training(training or default_training(noise_norm, n_rounds=plan.n_rounds))
+    noise = run_noise(report_of(plan).noise_norm(), plan)
+    kind: FeatureKind = "coarse" if noise > _NOISY and plan.n_channels > 1 else "fine"
+    return replace(plan, feature_kind=kind, training=training or default_training(noise, plan))
 
 
 _LONG_RUN = 16  # rounds from which on the step is the fitted one
+_NOISY = 0.015  # of `run_noise`: about epsilon 6 with 100 clients
+_SPREAD = (1.2, 1.5)  # of the noise in a coordinate of the last iterate: least if noisy, most
+_LAST = 0.01  # share of rounds that are averaged in a noisy run: the last, or very few
 
 
-def default_training(noise_norm: float, *, n_rounds: int) -> Training:
-    """Public defaults: the noisier a round's mean, the shorter the server's step.
+def run_noise(noise_norm: float, plan: FleetPlan) -> float:
+    """The noise of one coordinate beside unit updates, if a run's rounds were added up.
 
-    `noise_norm` is the expected L2 norm of the noise on the mean of unit updates, a public
-    number. The rule was fitted on WISDM and HHAR, which are public, for 80 rounds and more. Unit
-    directions do not shrink near the optimum, so a run of few rounds takes shorter steps, or it
-    would end in the middle of a swing.
+    `noise_norm` is the expected L2 norm of the noise on a round's mean, a public number. Under a
+    given total it hardly depends on how many rounds share it.
     """
-    rate = min(60.0, 10.0 * max(noise_norm, 1e-3) ** -1.5)
-    return Training(server_rate=rate * min(1.0, n_rounds / _LONG_RUN))
+    return max(noise_norm, 1e-3) / math.sqrt(plan.dimension * plan.n_rounds)
+
+
+def default_training(noise: float, plan: FleetPlan) -> Training:
+    """Public defaults for a run of this `run_noise`: the noisier, the shorter the server's step.
+
+    The rules were fitted on public data: docs/decisions. A run steps by `noise_norm`^-1.5, but
+    never so far that its noise spreads by more than 1.5 in a coordinate. A noisy run goes on at
+    least until it has spread by 1.2, and keeps its last iterate: an average would throw away
+    signal. Updates hardly shrink near the optimum, so a run of few rounds takes shorter steps, or
+    it would end in the middle of a swing.
+    """
+    noise_norm = noise * math.sqrt(plan.dimension * plan.n_rounds)
+    least, most = (spread / (noise * plan.n_rounds) for spread in _SPREAD)
+    rate = min(60.0, most, 10.0 * noise_norm**-1.5)
+    ramp = min(1.0, plan.n_rounds / _LONG_RUN)
+    if noise <= _NOISY:
+        return Training(server_rate=ramp * rate)
+    return Training(server_rate=ramp * max(rate, least), averaged_share=_LAST)
 
 
 def default_rounds(*, mechanism: str, n_clients: int) -> int:

@@ -1,9 +1,9 @@
 """The `distributed` report: discrete Gaussian noise in every client, and only the sum is seen.
 
 A client quantises its direction to integers of bounded norm, adds a discrete Gaussian share and
-hides the result in additive shares modulo 2**k that travel through the shuffler. The analyser
-learns the sum and nothing else, so the noise of all clients together protects each of them:
-nearly the accuracy of central differential privacy without a trusted server.
+splits the result into two additive shares, one for each of two servers. Both add up what they have,
+and only the sums meet: the noise of all clients together protects each of them. Nearly the accuracy
+of central differential privacy without a trusted server.
 
 Theorems used:
 - docs/reference/accounting.md, Propositions 6 and 7: n discrete Gaussians of scale sigma >= 1/2
@@ -11,10 +11,8 @@ Theorems used:
   n sigma^2 - r^2; rounds compose as Gaussians, with the exact curve of Balle and Wang (2018). The
   mechanism is that of Kairouz, Liu, Steinke, "The Distributed Discrete Gaussian Mechanism for
   Federated Learning with Secure Aggregation" (ICML 2021, arXiv 2102.06387).
-- Balle, Bell, Gascon, Nissim, "Private Summation in the Multi-Message Shuffle Model" (CCS 2020,
-  arXiv 2002.00817): split-and-mix over a group of q elements among n >= 19 honest clients reaches
-  statistical security 2^-s with m >= (2 s + log2 q)/(log2 n - log2 e) + 2 messages each; distance
-  2^-s from an ideal sum adds at most (1 + e^epsilon) 2^-s to delta.
+- docs/guarantees/fleet.md, "Two servers": what either server sees, even if it cheats, is worked out
+  from the sum over at least n_min reports, up to the security of the ciphers.
 """
 
 from __future__ import annotations
@@ -28,21 +26,19 @@ from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 from tacit.fleet.plan import DistributedSettings, FleetPlan
 from tacit.fleet.reports import shares
-from tacit.fleet.reports.protocol import NodeBudget, Report, RoundSum
+from tacit.fleet.reports.protocol import NodeBudget, Parts, Report, RoundSum
 from tacit.guarantee import DpGuarantee, round_up
-from tacit.noise import NoiseSource, bernoulli, discrete_gaussian
+from tacit.noise import NoiseSource, discrete_gaussian, rounded_at_random
 
-SMALLEST_N = 19  # the split-and-mix theorem needs this many honest clients
 _LARGEST_SIGMA = 6000.0  # of the sum: exact sampling works in 64 bits up to here
 _SMALLEST_SIGMA = 2.0  # of a client: a sum of them is one discrete Gaussian to 1e-16
 _ROUNDING_MARGIN = 3.0  # standard deviations of the squared norm kept free for rounding
-_MIX_SHARE = 1e-3  # of delta, for the statistical error of split-and-mix
-_BLOCK_LENGTH = 8
-_TAIL = 12.0  # standard deviations that a sum may stray before it counts as broken
+_TAIL = 12.0  # standard deviations that a sum's length may stray before it counts as broken
 
 ASSUMPTIONS = (
     "every counted report comes from a different client that follows the protocol",
-    "the shuffler and the analyser do not collude, and the shuffler permutes uniformly",
+    "the share helper and the analyser do not collude; either of them alone may cheat",
+    "AES-256, X25519 with ChaCha20-Poly1305 and Ed25519 are secure: the guarantee is computational",
     "the noise source is uniform, independent and secret",
 )
 NOT_COVERED = (
@@ -50,12 +46,12 @@ NOT_COVERED = (
     "who takes part in which round and when",
     "clients that do not follow the protocol: with k of them among n counted reports the guarantee "
     "is that of n - k reports",
-    "a client that reports out of range: its shares cannot be told apart, the round is spoilt",
+    "the model, which a client or a server that cheats can spoil within the range of honest sums",
 )
 
 
 class DistributedReport(Report):
-    """Integer shares that mean nothing one by one; their sum carries the noise of all clients."""
+    """Two shares that mean nothing one by one; the sum of all carries the noise of all clients."""
 
     settings_type = DistributedSettings
     shows_single_reports = False
@@ -65,8 +61,6 @@ class DistributedReport(Report):
         if not isinstance(plan.settings, DistributedSettings):
             raise TacitError(f"this plan is for the mechanism {plan.mechanism}, not distributed.")
         self.settings = plan.settings
-        self._modulus = 2**plan.settings.modulus_bits
-        self._n_blocks = shares.n_blocks(plan.dimension, plan.settings)
 
     @staticmethod
     def calibrate(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
@@ -80,16 +74,16 @@ class DistributedReport(Report):
 
     @property
     def message_bytes(self) -> int:
-        """The size of one share of one block."""
-        return shares.message_bytes(self.settings)
+        """The size of a masked vector."""
+        return shares.vector_bytes(self.plan.dimension)
 
     @property
-    def messages_per_client(self) -> int:
-        """Every block of coordinates travels in `n_shares` messages."""
-        return self._n_blocks * self.settings.n_shares
+    def helper_bytes(self) -> int:
+        """The size of a mask's seed."""
+        return shares.SEED_BYTES
 
     def randomize(self, directions: Floats, *, source: NoiseSource) -> Integers:
-        """Quantised rows plus a discrete Gaussian share each, modulo 2**modulus_bits.
+        """Quantised rows plus a discrete Gaussian share each, modulo 2**32.
 
         Guarantee: the sum over n >= n_min rows is (epsilon, delta)-DP as the plan states; one row
         alone is hardly protected, so rows may leave a client only as shares.
@@ -99,25 +93,48 @@ class DistributedReport(Report):
         """
         exact = self.quantise(directions, source=source)
         noise = discrete_gaussian(exact.shape, sigma=self.settings.local_sigma, source=source)
-        masked: Integers = (exact + noise) % self._modulus
+        masked: Integers = (exact + noise) % shares.MODULUS
         return masked
 
-    def encode(self, report: Floats | Integers, *, source: NoiseSource) -> list[bytes]:
-        """The report split into shares, a message each."""
-        return shares.encode(shares.split(report.astype(np.int64), self.settings, source=source))
+    def encode(self, report: Floats | Integers, *, source: NoiseSource) -> Parts:
+        """The masked report for the analyser, the mask's seed for the share helper."""
+        return Parts(*shares.split(report.astype(np.int64), source=source))
 
     def check(self, message: bytes) -> None:
-        """Every share looks like any other: nothing can be told from one alone."""
+        """Every masked vector looks like any other: nothing but its size can be told."""
+        shares.read_vector(message, dimension=self.plan.dimension)
 
-    def collect(self, messages: Iterable[bytes]) -> RoundSum:
-        """The mean of all reports from their mixed shares; one bad share spoils the round."""
-        mixed = shares.combine(messages, self.settings, dimension=self.plan.dimension)
-        self.check_enough(mixed.n)
-        return RoundSum(self.mean_direction(mixed.total, mixed.n), mixed.n, 0)
+    def sum_helper_parts(self, parts: Iterable[bytes]) -> bytes:
+        """The sum of the masks of the agreed reports."""
+        return shares.sum_masks(parts, dimension=self.plan.dimension)
 
-    def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
+    def collect(self, messages: Iterable[bytes], helper_sum: bytes = b"") -> RoundSum:
+        """The mean of all reports from the two servers' sums; refuses one that cannot be honest."""
+        vectors, n = shares.sum_vectors(messages, dimension=self.plan.dimension)
+        self.check_enough(n)
+        total = shares.unmask(vectors, helper_sum, dimension=self.plan.dimension)
+        return RoundSum(self.mean_direction(total, n), n, 0)
+
+    def block_total(self, directions: Floats, *, source: NoiseSource) -> Integers:
+        """The sum of quantised rows; the noise is drawn once, for all clients together."""
+        total: Integers = self.quantise(directions, source=source).sum(axis=0)
+        return total
+
+    def released_mean(self, total: Floats | Integers, n: int, *, source: NoiseSource) -> Floats:
         """The mean from one draw of the clients' noise together."""
-        return self.mean_direction(self.summed(directions, source=source), len(directions))
+        return self.mean_direction(self.noised_total(total.astype(np.int64), n, source=source), n)
+
+    def noised_total(self, total: Integers, n: int, *, source: NoiseSource) -> Integers:
+        """The simulator's shortcut: a sum of `n` quantised rows plus one discrete Gaussian draw.
+
+        The draw has the variance of the clients' shares together; by Proposition 6 of
+        docs/reference/accounting.md their laws differ by at most a factor of 1 + 1e-16 per
+        coordinate.
+        """
+        sigma = self.settings.local_sigma * math.sqrt(n)
+        noise = discrete_gaussian(total.shape, sigma=sigma, source=source)
+        masked: Integers = (total + noise) % shares.MODULUS
+        return masked
 
     def noise_norm(self) -> float:
         """Root mean square norm of the noise on the mean of `n_min` unit updates."""
@@ -135,19 +152,23 @@ class DistributedReport(Report):
         )
 
     def node_cost(self, round_index: int) -> DpGuarantee:
-        """What the round adds to the guarantee of sums over `n_min` nodes: one report is shares."""
-        after = self._composed([self.plan.n_min] * round_index)
-        epsilon, delta = after.epsilon, after.delta
-        if round_index > 1:
-            before = self._composed([self.plan.n_min] * (round_index - 1))
-            epsilon, delta = epsilon - before.epsilon, delta - before.delta
+        """What the round adds to the guarantee of sums over `n_min` nodes, the fewest there are."""
+        n_min, delta = self.plan.n_min, self.plan.delta
+        epsilon = self._epsilon_at([n_min] * round_index, delta=delta)
+        if round_index == 1:
+            return self.stated_cost(epsilon=epsilon, delta=delta)
+        before = self._epsilon_at([n_min] * (round_index - 1), delta=delta)
+        return self.stated_cost(epsilon=epsilon - before, delta=0.0)
+
+    def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
+        """A node's cost of one round as a guarantee; the first of a run carries its delta."""
         return DpGuarantee(
             epsilon=epsilon,
             delta=delta,
-            model=after.model,
+            model="distributed",
             unit="client",
-            assumptions=after.assumptions,
-            not_covered=after.not_covered,
+            assumptions=ASSUMPTIONS,
+            not_covered=NOT_COVERED,
         )
 
     def node_budget(self) -> NodeBudget:
@@ -162,16 +183,18 @@ class DistributedReport(Report):
         zero instead, which cannot lengthen it.
         """
         units = self.settings.clip_units
-        norms = np.linalg.norm(directions, axis=1, keepdims=True)
+        norms = np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None]
         scaled = directions * (self.direction_scale / np.maximum(norms, 1.0))
-        floor = np.floor(scaled)
-        up = bernoulli(scaled - floor, scaled.shape, source=source)
-        rounded: Integers = (floor + up).astype(np.int64)
+        rounded = rounded_at_random(scaled, source=source)
+        # Whole numbers below 2**53: sums of their squares are exact in float64.
         too_long = np.einsum("ij,ij->i", rounded, rounded) > units**2
-        rounded[too_long] = np.trunc(scaled[too_long]).astype(np.int64)
-        if np.any(np.einsum("ij,ij->i", rounded, rounded) > units**2):
-            raise TacitError("an update exceeds its norm bound after rounding; it is not released.")
-        return rounded
+        if np.any(too_long):
+            rounded[too_long] = np.trunc(scaled[too_long])
+            if np.any(np.einsum("ij,ij->i", rounded, rounded) > units**2):
+                raise TacitError(
+                    "an update exceeds its norm bound after rounding; it is not released."
+                )
+        return rounded.astype(np.int64)
 
     @property
     def direction_scale(self) -> float:
@@ -179,86 +202,57 @@ class DistributedReport(Report):
         units = self.settings.clip_units
         return math.sqrt(units**2 - _rounding_room(units, self.plan.dimension)) * (1.0 - 1e-9)
 
-    def summed(self, directions: Floats, *, source: NoiseSource) -> Integers:
-        """The simulator's shortcut: the sum of quantised rows plus one discrete Gaussian draw.
-
-        The draw has the variance of the clients' shares together; by Proposition 6 of
-        docs/reference/accounting.md their laws differ by at most a factor of 1 + 1e-16 per
-        coordinate.
-        """
-        total = self.quantise(directions, source=source).sum(axis=0)
-        sigma = self.settings.local_sigma * math.sqrt(len(directions))
-        noise = discrete_gaussian(total.shape, sigma=sigma, source=source)
-        masked: Integers = (total + noise) % self._modulus
-        return masked
-
     def mean_direction(self, total: Integers, n: int) -> Floats:
-        """The mean update from a sum modulo 2**modulus_bits; refuses an impossible sum."""
-        signed = (total + self._modulus // 2) % self._modulus - self._modulus // 2
-        spread = _TAIL * self.settings.local_sigma * math.sqrt(n)
-        limit = n * self.settings.clip_units + spread
-        if np.abs(signed).max() > limit:
+        """The mean update from a sum modulo 2**32; refuses a sum that is too long to be honest.
+
+        A client or a server that cheats can move the sum anywhere within that length, and no
+        further. An honest sum is longer with probability below e^-72: its noise is subgaussian.
+        """
+        signed = (total + shares.MODULUS // 2) % shares.MODULUS - shares.MODULUS // 2
+        norm, longest = float(np.linalg.norm(signed)), self.longest_sum(n)
+        if norm > longest:
             raise TacitError(
-                f"a coordinate of the sum is {int(np.abs(signed).max())}, beyond the {limit:.0f} "
-                f"that {n} honest reports can reach; the round is not used."
+                f"the sum has a norm of {norm:.6g}, beyond the {longest:.6g} that {n} honest "
+                "reports can reach; the round is not used."
             )
         mean: Floats = signed / (n * self.direction_scale)
         return mean
 
-    def proven_bits(self, n: int) -> float:
-        """Statistical security of the plan's shares mixed among n honest clients.
-
-        `shares_needed` solved for the security; can be negative: then nothing is proven. n counts
-        what was received, not what was planned.
-        """
-        settings = self.settings
-        group_bits = settings.modulus_bits * settings.block_length
-        if n < SMALLEST_N:
-            return -math.inf
-        return 0.5 * ((settings.n_shares - 2) * (math.log2(n) - math.log2(math.e)) - group_bits)
-
-    def mixing_delta(self, received: Sequence[int], *, epsilon: float) -> float:
-        """What split-and-mix among these numbers of clients adds to the delta of ideal sums."""
-        # Beyond these exponents the answer is "more than any delta" either way.
-        distance = math.fsum(2.0 ** min(-self.proven_bits(n), 500.0) for n in received)
-        return self._n_blocks * distance * (1.0 + math.exp(min(epsilon, 300.0)))
+    def longest_sum(self, n: int) -> float:
+        """The norm that the sum of `n` honest reports does not pass."""
+        return _longest_sum(
+            n,
+            clip_units=self.settings.clip_units,
+            local_sigma=self.settings.local_sigma,
+            dimension=self.plan.dimension,
+        )
 
     def _composed(self, received: Sequence[int]) -> DpGuarantee:
         """What sums over these numbers of clients cost each of them.
 
-        Guarantee: for n_min reports and more the plan's delta, whose share for mixing the plan has
-        set aside. Fewer reports make less noise and mix less well: epsilon grows, and delta by what
-        the shares give at this n. Where mixing alone would cost more than the plan's delta, or the
-        theorem does not apply (below 19), the secure sum is given up: what is left is every
-        client's own noise, which needs neither the others nor the shuffler.
+        A server that cheats can leave reports out, but never go below `n_min`: against it the
+        plan's own total holds, which the assumptions say.
         """
-        ideal = self.plan.delta * (1.0 - _MIX_SHARE)
-        epsilon = self._epsilon_at(received, delta=ideal)
-        mixing = self.mixing_delta(received, epsilon=epsilon)
-        if mixing > self.plan.delta:
-            return self._own_noise(received)
+        epsilon = self._epsilon_at(received, delta=self.plan.delta)
+        plan = self.plan
+        cheated = (
+            f"against a share helper or an analyser that leaves reports out, ({plan.epsilon:g}, "
+            f"{plan.delta:g}) holds: a sum of fewer than {plan.n_min} reports never exists"
+        )
         return DpGuarantee(
             epsilon=epsilon,
-            delta=max(self.plan.delta, ideal + mixing),
+            delta=plan.delta,
             model="distributed",
             unit="client",
-            assumptions=ASSUMPTIONS,
-            not_covered=NOT_COVERED,
+            assumptions=(*ASSUMPTIONS, cheated),
+            not_covered=(*NOT_COVERED, self._collusion(len(received))),
         )
 
-    def _own_noise(self, received: Sequence[int]) -> DpGuarantee:
-        """What protects a client whose report is seen by itself: all messages are drawn from it."""
-        said = (
-            f"no secure sum is proven for a batch of {min(received)} reports: epsilon is that of "
-            "each client's own noise, and holds even if shuffler and analyser collude"
-        )
-        return DpGuarantee(
-            epsilon=self._epsilon_at([1] * len(received), delta=self.plan.delta),
-            delta=self.plan.delta,
-            model="local",
-            unit="client",
-            assumptions=(said, ASSUMPTIONS[-1]),
-            not_covered=NOT_COVERED[:2],
+    def _collusion(self, n_rounds: int) -> str:
+        alone = round_up(self._epsilon_at([1] * n_rounds, delta=self.plan.delta))
+        return (
+            "share helper and analyser in collusion: against both, each client's own noise is "
+            f"left, epsilon {alone} over the rounds so far"
         )
 
     def _epsilon_at(self, received: Sequence[int], *, delta: float) -> float:
@@ -291,11 +285,6 @@ def sum_epsilon(
 
 
 def _calibrated(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
-    if draft.n_min < SMALLEST_N:
-        raise TacitError(
-            f"split-and-mix is proven for at least {SMALLEST_N} honest clients, got "
-            f"n_min = {draft.n_min}; use the mechanism privunit for fewer."
-        )
     multiplier = _multiplier(draft)
     largest = _LARGEST_SIGMA * math.sqrt(draft.n_min / n_most)
     clip_units = math.floor(min(largest / multiplier, 2.0**15))
@@ -305,19 +294,19 @@ def _calibrated(draft: FleetPlan, *, n_most: int) -> DistributedSettings:
             f"{draft.dimension} coordinates cannot be quantised; use fewer rounds or kernels."
         )
     local_sigma = _local_sigma(draft, clip_units, at_least=multiplier * clip_units)
-    widest = n_most * clip_units + _TAIL * local_sigma * math.sqrt(n_most)
-    modulus_bits = math.ceil(math.log2(2.0 * widest + 2.0))
-    security_bits = _security_bits(draft)
-    return DistributedSettings(
-        clip_units=clip_units,
-        local_sigma=local_sigma,
-        modulus_bits=modulus_bits,
-        block_length=_BLOCK_LENGTH,
-        n_shares=shares_needed(
-            n=draft.n_min, group_bits=modulus_bits * _BLOCK_LENGTH, security_bits=security_bits
-        ),
-        security_bits=security_bits,
+    longest = _longest_sum(
+        n_most, clip_units=clip_units, local_sigma=local_sigma, dimension=draft.dimension
     )
+    if longest >= shares.MODULUS // 2:
+        raise TacitError(
+            f"the sum of {n_most} reports would pass 2**31; ask fewer clients per round."
+        )
+    return DistributedSettings(clip_units=clip_units, local_sigma=local_sigma)
+
+
+def _longest_sum(n: int, *, clip_units: int, local_sigma: float, dimension: int) -> float:
+    noise = local_sigma * math.sqrt(n) * (math.sqrt(dimension) + _TAIL)
+    return n * clip_units + noise
 
 
 def _multiplier(draft: FleetPlan) -> float:
@@ -326,7 +315,7 @@ def _multiplier(draft: FleetPlan) -> float:
 
     return calibrate_gaussian(
         epsilon=draft.epsilon,
-        delta=draft.delta * (1.0 - _MIX_SHARE),
+        delta=draft.delta,
         rounds=draft.client_rounds,
         noise="continuous",
     )
@@ -344,7 +333,7 @@ def _local_sigma(draft: FleetPlan, clip_units: int, *, at_least: float) -> float
             local_sigma=sigma,
             clip_units=clip_units,
             dimension=draft.dimension,
-            delta=draft.delta * (1.0 - _MIX_SHARE),
+            delta=draft.delta,
         )
         if epsilon <= draft.epsilon:
             return sigma
@@ -352,20 +341,6 @@ def _local_sigma(draft: FleetPlan, clip_units: int, *, at_least: float) -> float
     raise TacitError(
         f"no noise of the clients reaches epsilon = {draft.epsilon:g}; allow a larger one."
     )
-
-
-def _security_bits(draft: FleetPlan) -> int:
-    """Bits per block and round so that all of them together cost `_MIX_SHARE` of delta."""
-    blocks = math.ceil(draft.dimension / _BLOCK_LENGTH)
-    room = _MIX_SHARE * draft.delta / (draft.client_rounds * blocks)
-    return math.ceil(-math.log2(room) + math.log2(1.0 + math.exp(min(draft.epsilon, 500.0))))
-
-
-def shares_needed(*, n: int, group_bits: float, security_bits: float) -> int:
-    """Messages per client and block for split-and-mix among n honest clients."""
-    if n < SMALLEST_N:
-        raise TacitError(f"split-and-mix needs at least {SMALLEST_N} honest clients, got {n}.")
-    return math.ceil((2.0 * security_bits + group_bits) / (math.log2(n) - math.log2(math.e)) + 2)
 
 
 def _rounding_room(clip_units: int, dimension: int) -> float:

@@ -12,16 +12,17 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings
-from tacit.fleet.reports.protocol import NodeBudget, Report, RoundSum
+from tacit.fleet.reports.privunit_sum import ASSUMPTION, summed_releases
+from tacit.fleet.reports.protocol import NodeBudget, Parts, Report, RoundSum
 from tacit.guarantee import DpGuarantee, round_up
 from tacit.mechanisms import PrivUnitG, calibrate_privunit, randomize_directions, second_moment
 from tacit.noise import SYSTEM_NOISE, NoiseSource
-from tacit.system.threads import on_all_cores
 
 _PRECISION = 1e-4  # relative, of a calibrated local epsilon
 _TAIL = 8.0  # a standard normal passes it with probability 6e-16
 _WORTH_A_DELTA = 0.99  # a gain of less than one percent is no reason to give up pure privacy
 _PIECE = 100  # reports that are drawn at a time: what a cache holds
+_DRAWN_ONE_BY_ONE = 2000  # reports of a simulated round; of more the sum is drawn
 _STEP = 1e-6  # of a local epsilon that people read in a file
 
 ASSUMPTIONS = (
@@ -76,11 +77,6 @@ class PrivUnitReport(Report):
         """Four bytes for every coordinate."""
         return 4 * self.plan.dimension
 
-    @property
-    def messages_per_client(self) -> int:
-        """A report is one message."""
-        return 1
-
     def randomize(self, directions: Floats, *, source: NoiseSource) -> Floats:
         """Release every row, a direction of norm at most 1; float32 values within `largest_norm`.
 
@@ -96,15 +92,13 @@ class PrivUnitReport(Report):
         released *= np.minimum(1.0, self.largest_norm / np.maximum(norms, 1e-300))
         return released.astype(np.float32).astype(np.float64)
 
-    def encode(
-        self, report: Floats | Integers, *, source: NoiseSource = SYSTEM_NOISE
-    ) -> list[bytes]:
+    def encode(self, report: Floats | Integers, *, source: NoiseSource = SYSTEM_NOISE) -> Parts:
         """One message of little-endian float32."""
         if report.shape != (self.plan.dimension,):
             raise TacitError(
                 f"a report has {self.plan.dimension} values here, got shape {report.shape}."
             )
-        return [report.astype("<f4").tobytes()]
+        return Parts(report.astype("<f4").tobytes())
 
     def decode(self, message: bytes) -> Floats:
         """Read a report back, or refuse what the randomizer cannot have produced."""
@@ -123,7 +117,7 @@ class PrivUnitReport(Report):
         """Refuse a message that the randomizer cannot have produced."""
         self.decode(message)
 
-    def collect(self, messages: Iterable[bytes]) -> RoundSum:
+    def collect(self, messages: Iterable[bytes], helper_sum: bytes = b"") -> RoundSum:
         """The mean of the valid reports, if there are enough."""
         valid, refused = [], 0
         for message in messages:
@@ -135,18 +129,27 @@ class PrivUnitReport(Report):
         reports = np.array(valid).reshape(-1, self.plan.dimension)
         return RoundSum(reports.mean(axis=0), len(reports), refused)
 
-    def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
-        """The mean of the reports, drawn on all cores."""
+    def block_total(self, directions: Floats, *, source: NoiseSource) -> Floats:
+        """The sum of these clients' reports: each drawn by itself, in a large fleet all at once."""
+        if self._drawn_at_once:
+            return summed_releases(directions, self.parameters, source=source)
+        pieces = np.array_split(directions, -(-len(directions) // _PIECE))
+        parts = [self.randomize(piece, source=source).sum(axis=0) for piece in pieces]
+        total: Floats = np.sum(parts, axis=0)
+        return total
 
-        def total(part: Floats) -> Floats:
-            summed: Floats = self.randomize(part, source=source).sum(axis=0)
-            return summed
+    @property
+    def _drawn_at_once(self) -> bool:
+        return self.plan.n_min > _DRAWN_ONE_BY_ONE
 
-        if source is not SYSTEM_NOISE:  # a seeded source has one order only
-            return total(directions) / len(directions)
-        n_pieces = -(-len(directions) // _PIECE)
-        parts = on_all_cores(total, np.array_split(directions, n_pieces))
-        mean: Floats = np.sum(parts, axis=0) / len(directions)
+    @property
+    def simulation_assumptions(self) -> tuple[str, ...]:
+        """Only a large fleet takes the shortcut."""
+        return (ASSUMPTION,) if self._drawn_at_once else ()
+
+    def released_mean(self, total: Floats | Integers, n: int, *, source: NoiseSource) -> Floats:
+        """The noise is in the reports."""
+        mean: Floats = total / n
         return mean
 
     def noise_norm(self) -> float:
@@ -283,9 +286,11 @@ def shuffled_guarantee(
         received, local_epsilon=local_epsilon, delta=delta, promised=promised
     )
     fewest = min(received)
+    not_covered: tuple[str, ...] = NOT_COVERED
     if spent_delta:
         said = f"amplified by shuffling batches of at least {fewest} reports"
         assumptions: tuple[str, ...] = (said, *ASSUMPTIONS)
+        not_covered = (*NOT_COVERED, _cheating_shuffler(received, local_epsilon=local_epsilon))
     else:
         said = (
             f"no amplification is claimed for batches of {fewest} reports: epsilon is the sum of "
@@ -298,5 +303,13 @@ def shuffled_guarantee(
         model="shuffle" if spent_delta else "local",
         unit="client",
         assumptions=assumptions,
-        not_covered=NOT_COVERED,
+        not_covered=not_covered,
+    )
+
+
+def _cheating_shuffler(received: Sequence[int], *, local_epsilon: float) -> str:
+    total = round_up(local_epsilon * len(received))
+    return (
+        "a shuffler that forwards one client among reports of its own making: against it each "
+        f"report's own local epsilon holds, {round_up(local_epsilon)} a round and {total} in all"
     )

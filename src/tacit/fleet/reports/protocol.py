@@ -1,7 +1,8 @@
 """The interface of a round's reports: what a client sends, what comes of it and what it costs.
 
-Client:   `randomize` its direction, then `encode` it: `messages_per_client` byte strings of
-          `message_bytes` each, to be sealed one by one and handed to the shuffler.
+Client:   `randomize` its direction, then `encode` it: a part of `message_bytes` for the analyser,
+          and where `helper_bytes` is above 0 one for the share helper, each sealed to its reader.
+Helper:   `sum_helper_parts` of the reports that both servers have agreed on.
 Analyser: `check` every message, then `collect` them: a `RoundSum`, or `RoundNotReleased`.
 Account:  `guarantee` of a run after rounds with given numbers of reports; `node_cost` of one report
           at its node.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
@@ -26,6 +27,16 @@ from tacit.noise import NoiseSource
 
 class RoundNotReleased(TacitError):
     """Too few valid reports came: nothing of the round is used or published."""
+
+
+class Parts(NamedTuple):
+    """One report on its way: what the analyser reads, and what the share helper reads, if it does.
+
+    Neither may be opened by anybody but its reader.
+    """
+
+    analyser: bytes
+    helper: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +79,12 @@ class Report(ABC):
     @property
     @abstractmethod
     def message_bytes(self) -> int:
-        """The one size of every message of the run."""
+        """The one size of the analyser's part of every report of the run."""
 
     @property
-    @abstractmethod
-    def messages_per_client(self) -> int:
-        """How many messages each client sends per round."""
+    def helper_bytes(self) -> int:
+        """The one size of the share helper's part; 0 where a report goes through the shuffler."""
+        return 0
 
     @abstractmethod
     def randomize(self, directions: Floats, *, source: NoiseSource) -> Floats | Integers:
@@ -83,20 +94,38 @@ class Report(ABC):
         """
 
     @abstractmethod
-    def encode(self, report: Floats | Integers, *, source: NoiseSource) -> list[bytes]:
-        """A report as messages of one size, ready to be sealed."""
+    def encode(self, report: Floats | Integers, *, source: NoiseSource) -> Parts:
+        """A report in parts of fixed sizes, each ready to be sealed to its reader."""
 
     @abstractmethod
     def check(self, message: bytes) -> None:
         """Refuse a message that no honest client can have sent, as far as one message shows it."""
 
-    @abstractmethod
-    def collect(self, messages: Iterable[bytes]) -> RoundSum:
-        """Check and average a shuffled batch; the n that counts is the number of valid reports."""
+    def sum_helper_parts(self, parts: Iterable[bytes]) -> bytes:
+        """The share helper's contribution to `collect`, from its parts of the agreed reports."""
+        raise TacitError(f"reports of the mechanism {self.plan.mechanism} have no second part.")
 
     @abstractmethod
+    def collect(self, messages: Iterable[bytes], helper_sum: bytes = b"") -> RoundSum:
+        """Check and average a round; the n that counts is the number of valid reports."""
+
+    @abstractmethod
+    def block_total(self, directions: Floats, *, source: NoiseSource) -> Floats | Integers:
+        """What these clients add to a simulated sum; totals of blocks of clients add up."""
+
+    @abstractmethod
+    def released_mean(self, total: Floats | Integers, n: int, *, source: NoiseSource) -> Floats:
+        """The mean that `collect` would return for `n` clients with this total."""
+
+    @property
+    def simulation_assumptions(self) -> tuple[str, ...]:
+        """What a simulated run assumes beyond a deployed one."""
+        return ()
+
     def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
         """The mean that `collect` would return for these clients, drawn without messages."""
+        total = self.block_total(directions, source=source)
+        return self.released_mean(total, len(directions), source=source)
 
     @abstractmethod
     def noise_norm(self) -> float:
@@ -113,6 +142,10 @@ class Report(ABC):
     @abstractmethod
     def node_cost(self, round_index: int) -> DpGuarantee:
         """What one node debits for its report of the `round_index`-th round it takes part in."""
+
+    def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
+        """A cost that was worked out when the plan was made, for nodes without an accountant."""
+        raise TacitError(f"a node works out by itself what {self.plan.mechanism} costs it.")
 
     @abstractmethod
     def node_budget(self) -> NodeBudget:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.fleet.learning.clients import local_moves
+from tacit.arrays import Floats
+from tacit.fleet.learning.clients import ClientGroup, local_moves
 from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.learning.rounds import server_step
 from tacit.fleet.plan import FleetPlan
-from tacit.fleet.reports.calibration import default_training
-from tacit.fleet.simulation.simulator import Fleet
+from tacit.fleet.reports.calibration import default_training, run_noise
+from tacit.fleet.simulation.fleet import Fleet, plain_sum
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, float_gaussian
 from tacit.system.progress import Progress, silent
@@ -27,14 +28,21 @@ def train_fedavg(
 ) -> HeadModel:
     """Federated averaging without noise, weighted by size, with server momentum."""
     model = initial_model(plan)
-    sizes = np.concatenate([group.sizes[:, 0, 0] for group in fleet.groups])
+    n_series = sum(int(block.sizes.sum()) for block in fleet.blocks)
     weights, velocity = model.weights, model.velocity
     for number in range(n_rounds):
-        moves = np.concatenate([local_moves(weights, g, n_steps=5, rate=4.0) for g in fleet.groups])
-        velocity = _MOMENTUM * velocity + np.average(moves, axis=0, weights=sizes)
+        moves = [_weighted_move(weights, group) for group in fleet.groups()]
+        velocity = _MOMENTUM * velocity + np.sum(moves, axis=0) / n_series
         weights = weights - velocity
         progress(number + 1, n_rounds, "FedAvg")
     return HeadModel(weights, velocity, weights, 1, n_rounds)
+
+
+def _weighted_move(weights: Floats, group: ClientGroup) -> Floats:
+    """The sum of a block's moves, each as often as its client has series."""
+    moves = local_moves(weights, group, n_steps=5, rate=4.0)
+    total: Floats = np.tensordot(group.sizes[:, 0, 0], moves, axes=1)
+    return total
 
 
 def train_central(
@@ -55,12 +63,12 @@ def train_central(
     accounted = {"delta": plan.delta, "rounds": plan.n_rounds, "noise": "continuous"}
     multiplier = calibrate_gaussian(epsilon=plan.epsilon, **accounted)  # type: ignore[arg-type]
     sigma = multiplier / fleet.n_clients
-    noisy = plan.with_training(
-        default_training(sigma * np.sqrt(plan.dimension), n_rounds=plan.n_rounds)
-    )
+    noise = run_noise(sigma * np.sqrt(plan.dimension), plan)
+    noisy = plan.with_training(default_training(noise, plan))
     model, everybody = initial_model(noisy), np.arange(fleet.n_clients)
     for number in range(plan.n_rounds):
-        mean = fleet.directions(everybody, model, noisy).mean(axis=0)
+        total = fleet.total(everybody, model.weights, noisy.training, plain_sum)
+        mean: Floats = total / fleet.n_clients
         mean += float_gaussian(mean.shape, sigma=sigma, source=source)
         model = server_step(model, mean, noisy)
         progress(number + 1, plan.n_rounds, "central DP")

@@ -1,4 +1,4 @@
-"""A whole fleet in one process: all clients of a round at once, the real randomizers, no network.
+"""A whole fleet without a network: block by block of clients, with the real randomizers.
 
 Deterministic given the split and the schedule, except for the noise, which comes from the
 operating system; a test may pass a seeded source. What the simulator returns is what the deployed
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +17,22 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
-from tacit.fleet.learning.clients import ClientGroup, group_clients, local_directions
 from tacit.fleet.learning.head import HeadModel
 from tacit.fleet.learning.rounds import server_step
-from tacit.fleet.plan import FleetPlan, Training
+from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.mechanisms import report_of
 from tacit.fleet.reports.protocol import Report, RoundNotReleased
 from tacit.fleet.simulation.checkpoint import (
     Schedule,
     SimulationCheckpoint,
-    deal_digest,
     fresh,
     resume_checkpoint,
     save_checkpoint,
 )
+from tacit.fleet.simulation.fleet import Clients
 from tacit.guarantee import DpGuarantee, rounded_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
-from tacit.system.threads import on_all_cores
 
 _ACCOUNTED_ROUNDS = 8  # how often a run is accounted on its way
 
@@ -65,64 +64,8 @@ class SimulatedRun:
     averages: tuple[Floats, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """Clients with their feature rows, ready for rounds; nothing here leaves a client.
-
-    `deal` is the digest of which series belong to which client, for a resumption to compare.
-    """
-
-    groups: tuple[ClientGroup, ...]
-    n_clients: int
-    deal: str
-
-    def directions(self, members: Integers, model: HeadModel, plan: FleetPlan) -> Floats:
-        """The directions of these clients, in their order."""
-        wanted = np.full(self.n_clients, -1, dtype=np.int64)
-        wanted[members] = np.arange(len(members))
-        out = np.empty((len(members), plan.dimension))
-
-        def fill(group: ClientGroup) -> None:
-            chosen = wanted[group.clients] >= 0
-            if np.any(chosen):
-                part = group if np.all(chosen) else _subset(group, chosen)
-                out[wanted[part.clients]] = local_directions(model.weights, part, plan.training)
-
-        on_all_cores(fill, self.groups)
-        return out
-
-
-def _subset(group: ClientGroup, chosen: NDArray[np.bool_]) -> ClientGroup:
-    return ClientGroup(
-        group.clients[chosen],
-        group.rows[chosen],
-        group.truth[chosen],
-        group.sizes[chosen],
-        group.products[chosen],
-        group.solver[chosen],
-        group.ridge,
-    )
-
-
-def make_fleet(
-    rows: Floats,
-    labels: Integers,
-    client: Integers,
-    *,
-    n_clients: int,
-    n_classes: int,
-    ridge: float = Training().local_ridge,
-) -> Fleet:
-    """Deal feature rows to clients 0..n_clients-1; `ridge` is the plan's `local_ridge`."""
-    groups = group_clients(
-        rows, labels, client, n_clients=n_clients, n_classes=n_classes, ridge=ridge
-    )
-    deal = deal_digest(client, n_clients=n_clients, n_features=rows.shape[1], n_classes=n_classes)
-    return Fleet(tuple(groups), n_clients, deal)
-
-
 def simulate(
-    fleet: Fleet,
+    fleet: Clients,
     plan: FleetPlan,
     *,
     clients_per_round: int | None = None,
@@ -253,7 +196,7 @@ def _epsilon_groups(
 
 
 def _round(
-    fleet: Fleet,
+    fleet: Clients,
     state: SimulationCheckpoint,
     reporting: Integers,
     groups: list[_EpsilonGroup],
@@ -284,7 +227,7 @@ def _round(
 
 
 def _release(
-    fleet: Fleet,
+    fleet: Clients,
     model: HeadModel,
     reporting: Integers,
     groups: list[_EpsilonGroup],
@@ -296,8 +239,14 @@ def _release(
         group.report.check_enough(len(members))
     means, weights = [], []
     for group, members in zip(groups, present, strict=True):
-        directions = fleet.directions(members, model, group.report.plan)
-        means.append(group.report.simulated_mean(directions, source=source))
+        total = fleet.total(
+            members,
+            model.weights,
+            group.report.plan.training,
+            partial(group.report.block_total, source=source),
+            in_order=source is not SYSTEM_NOISE,
+        )
+        means.append(group.report.released_mean(total, len(members), source=source))
         weights.append(group.report.weight(len(members)))
     mean: Floats = np.average(np.array(means), axis=0, weights=weights)
     return mean
@@ -309,7 +258,10 @@ def _spent(received: Sequence[int], group: _EpsilonGroup) -> DpGuarantee | None:
     released = [n for n in received if n >= n_min]
     # A group that is only a part of the batch is released complete or not at all.
     counted = released if np.all(group.members) else [n_min] * len(released)
-    return group.report.guarantee(counted)
+    found = group.report.guarantee(counted)
+    if found is None:
+        return None
+    return replace(found, assumptions=found.assumptions + group.report.simulation_assumptions)
 
 
 def _on_the_way(state: SimulationCheckpoint, groups: list[_EpsilonGroup]) -> float:

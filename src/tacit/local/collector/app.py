@@ -1,25 +1,44 @@
-"""A small web service for releases: it sees randomised values only, so it keeps no secret.
+"""The web service for releases: it sees randomised values only.
 
-`create_app(model)` makes the FastAPI application; `serve` runs it. Bad input gets status 422 and
-one sentence. The service trusts nobody: releases are checked against the model before use.
+Without a collector it classifies what a request brings and keeps nothing. With one, devices enrol
+and upload, and operators read counts and shares. Bad input gets a status and one sentence. There is
+no access log, and no page loads anything from elsewhere.
 """
 
 from __future__ import annotations
 
-import socket
-from typing import TYPE_CHECKING, Any
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
 
 from tacit.errors import TacitError
+from tacit.local.collector.dashboard import HEADERS, page
+from tacit.local.collector.messages import ENROL_PATH, MOST_BYTES, RELEASES_PATH, Refused
+from tacit.local.collector.storage.database import StoreUnavailable
+from tacit.local.collector.uploads import as_object
 from tacit.local.prevalence import Target, estimate_prevalence
-from tacit.local.release import release_from_plain
+from tacit.local.release import Release, release_from_plain
 from tacit.system.extras import needs
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
+    from tacit.local.collector.service import Collector
     from tacit.local.model import LocalModel
 
 MOST_ROWS = 1_000_000
+_MOST_QUERY_BYTES = 32_000_000  # a body of /classify, which holds up to MOST_ROWS
+_ENROL_BYTES = 4_000
+_BODY_SECONDS = 60.0  # for a whole body
+_RETRY_SECONDS = "2"
+_PERIODS_SHOWN = 60
+
+Handler = Callable[["Request"], Awaitable["Response"]]
 
 
 def classify_releases(model: LocalModel, body: Any) -> dict[str, Any]:
@@ -38,70 +57,278 @@ def class_shares(model: LocalModel, body: Any, *, of: Target, level: float) -> d
     return estimate_prevalence(model, _checked(body), of=of, level=level).to_dict()
 
 
-def create_app(model: LocalModel) -> FastAPI:
-    """The application for one model."""
-    needs("studio", "fastapi", what="the service for releases")
-    from fastapi import FastAPI
-    from fastapi.requests import Request
-    from fastapi.responses import JSONResponse
+def create_app(
+    model: LocalModel,
+    *,
+    collector: Collector | None = None,
+    reader_token: str | None = None,
+    allow_origins: Sequence[str] = (),
+    background: Callable[[], Awaitable[None]] | None = None,
+) -> Starlette:
+    """The application for one model.
 
-    app = FastAPI(title="Tacit releases", description=model.guarantee.sentence)
+    With `reader_token`, everything but what devices need asks for it. `allow_origins` are the web
+    pages whose scripts may enrol and upload. `background` runs beside the service.
+    """
+    needs("studio", "starlette", what="the service for releases")
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
 
-    @app.exception_handler(TacitError)
-    async def refuse(request: Request, error: TacitError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status_code=422)
-
-    async def health() -> dict[str, Any]:
-        return {"status": "ok", "kind": model.head.kind, "model": model.identity}
-
-    async def guarantee() -> dict[str, Any]:
-        return model.guarantee.to_dict()
-
-    async def classify(request: Request) -> dict[str, Any]:
-        return classify_releases(model, await _json(request))
-
-    async def prevalence(
-        request: Request, of: Target = "device_labels", level: float = 0.95
-    ) -> dict[str, Any]:
-        return class_shares(model, await _json(request), of=of, level=level)
-
-    # Annotations are text in this module and FastAPI looks names up in it: hand it the real ones.
-    classify.__annotations__["request"] = prevalence.__annotations__["request"] = Request
-    app.get("/health")(health)
-    app.get("/guarantee")(guarantee)
-    app.post("/classify")(classify)
-    app.post("/prevalence")(prevalence)
-    return app
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=list(allow_origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type"],
+    )
+    refusals = _Refusals(collector)
+    routes = _routes(_Reading(model, reader_token), collector)
+    return Starlette(
+        routes=routes,
+        middleware=[cors] if allow_origins else [],
+        exception_handlers={TacitError: refusals.refuse, Exception: refusals.fail},
+        lifespan=_lifespan(collector, background),
+    )
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """The address to listen on, taken before anybody is told about it."""
+def _lifespan(collector: Collector | None, background: Callable[[], Awaitable[None]] | None) -> Any:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = None if background is None else asyncio.ensure_future(background())
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+            if collector is not None:
+                collector.close()
+
+    return lifespan
+
+
+class _Refusals:
+    """From errors to answers."""
+
+    def __init__(self, collector: Collector | None) -> None:
+        self._collector = collector
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        from starlette.responses import JSONResponse
+
+        unavailable = isinstance(error, StoreUnavailable)
+        status = error.status if isinstance(error, Refused) else 503 if unavailable else 422
+        if self._collector is not None:
+            self._collector.metrics.refusals.labels(str(status)).inc()
+        body: dict[str, Any] = {"error": str(error)}
+        windows = getattr(error, "windows", None)
+        if windows is not None:
+            body["windows"] = windows
+        headers = {"Retry-After": _RETRY_SECONDS} if unavailable else {}
+        if status in (408, 413):  # the rest of the body is not read
+            headers["Connection"] = "close"
+        return JSONResponse(body, status_code=status, headers=headers)
+
+    async def fail(self, request: Request, error: Exception) -> Response:
+        from starlette.responses import JSONResponse
+
+        return JSONResponse({"error": "the service failed; send it again later."}, status_code=500)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What readers ask: nothing here changes anything."""
+
+    model: LocalModel
+    token: str | None
+
+    def guarded(self, handler: Handler) -> Handler:
+        """The handler for whoever has the token, if there is one."""
+
+        async def checked(request: Request) -> Response:
+            if self.token is not None and not _has_token(request, self.token):
+                raise Refused(401, "this needs the reader's token, as ?token=… or a Bearer header.")
+            return await handler(request)
+
+        return checked
+
+    async def guarantee(self, request: Request) -> Response:
+        return _json_response(self.model.guarantee.to_dict())
+
+    async def health(self, request: Request) -> Response:
+        about = {"status": "ok", "kind": self.model.head.kind, "model": self.model.identity}
+        return _json_response(about)
+
+    async def classify(self, request: Request) -> Response:
+        return _json_response(classify_releases(self.model, await _json(request)))
+
+    async def prevalence(self, request: Request) -> Response:
+        of, level = _target(request), _level(request)
+        return _json_response(class_shares(self.model, await _json(request), of=of, level=level))
+
+
+@dataclass(frozen=True, slots=True)
+class _Collecting:
+    """What devices and operators ask of a collector."""
+
+    collector: Collector
+
+    async def about(self, request: Request) -> Response:
+        return _json_response(self.collector.about())
+
+    async def enrol(self, request: Request) -> Response:
+        header = request.headers.get("authorization")
+        body = await read_body(request, _ENROL_BYTES)
+        return _json_response(await self.collector.enrol(body, header), status=201)
+
+    async def take(self, request: Request) -> Response:
+        # Who sends is looked up first: strangers cannot make the service read large bodies.
+        device, signature = await self.collector.known(request.headers.get("authorization"))
+        body = await read_body(request, MOST_BYTES)
+        return _json_response(await self.collector.take(device, signature, body))
+
+    async def counts(self, request: Request) -> Response:
+        by, per_group, last = _window(request)
+        return await _in_thread(
+            lambda: self.collector.counts(by=by, per_group=per_group, last=last)
+        )
+
+    async def prevalence(self, request: Request) -> Response:
+        by, per_group, last = _window(request)
+        of, level = _target(request), _level(request)
+        return await _in_thread(
+            lambda: self.collector.prevalence(
+                by=by, per_group=per_group, last=last, of=of, level=level
+            )
+        )
+
+    async def totals(self, request: Request) -> Response:
+        return await _in_thread(self.collector.totals)
+
+    async def health(self, request: Request) -> Response:
+        found = self.collector.health()
+        return _json_response(found, status=200 if found["status"] == "ok" else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import Response
+
+        from tacit.local.collector.metrics import CONTENT_TYPE
+
+        text = await run_in_threadpool(self.collector.metrics_text)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+    async def dashboard(self, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import HTMLResponse
+
+        return HTMLResponse(await run_in_threadpool(self._page), headers=HEADERS)
+
+    def _page(self) -> str:
+        collector = self.collector
+        shares = None
+        if collector.model.head.kind == "label":
+            shares = collector.prevalence(
+                by="day", per_group=False, last=_PERIODS_SHOWN, of="device_labels", level=0.95
+            )
+        return page(about=collector.about(), totals=collector.totals(), shares=shares)
+
+
+def _routes(reading: _Reading, collector: Collector | None) -> list[Any]:
+    from starlette.routing import Route
+
+    guarded = reading.guarded
+    routes = [
+        Route("/guarantee", reading.guarantee),
+        Route("/classify", guarded(reading.classify), methods=["POST"]),
+        Route("/prevalence", guarded(reading.prevalence), methods=["POST"]),
+    ]
+    if collector is None:
+        return [*routes, Route("/health", reading.health)]
+    own = _Collecting(collector)
+    return [
+        Route(RELEASES_PATH, own.take, methods=["POST"]),
+        Route(ENROL_PATH, own.enrol, methods=["POST"]),
+        Route("/api/collector", own.about),
+        *routes,
+        Route("/health", own.health),
+        Route("/", guarded(own.dashboard)),
+        Route("/api/counts", guarded(own.counts)),
+        Route("/api/prevalence", guarded(own.prevalence)),
+        Route("/api/totals", guarded(own.totals)),
+        Route("/metrics", guarded(own.metrics)),
+    ]
+
+
+async def read_body(request: Request, size: int) -> bytes:
+    """The body if it has at most `size` bytes and comes in time."""
+    declared = request.headers.get("content-length", "")
+    too_much = Refused(413, f"a body has at most {size} bytes here; send fewer releases at once.")
+    if declared.isdecimal() and int(declared) > size:
+        raise too_much
+    body = bytearray()
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise TacitError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port or "
-            "--host."
-        ) from error
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > size:
+                    raise too_much
+    except TimeoutError:
+        raise Refused(408, f"the body took more than {_BODY_SECONDS:g} s; send it again.") from None
+    return bytes(body)
 
 
-def serve(model: LocalModel, listening: socket.socket) -> None:
-    """Run the service until it is stopped."""
-    import uvicorn
-
-    server = uvicorn.Server(uvicorn.Config(create_app(model), log_level="warning"))
-    server.run(sockets=[listening])
+def _has_token(request: Request, token: str) -> bool:
+    header = request.headers.get("authorization", "").removeprefix("Bearer ")
+    given = request.query_params.get("token") or header
+    return hmac.compare_digest(given.encode(), token.encode())
 
 
-async def _json(request: Any) -> Any:
+def _window(request: Request) -> tuple[Any, bool, int | None]:
+    """`by`, `per_group` and `last` of a query; the counts check `by`."""
+    asked = request.query_params
+    last = asked.get("last", str(_PERIODS_SHOWN))
+    if not last.isdecimal() or not 0 < int(last) <= 10_000:
+        raise TacitError(f"last must be a whole number from 1 to 10000, got {last!r}.")
+    per_group = asked.get("per_group", "false")
+    if per_group not in ("true", "false"):
+        raise TacitError(f"per_group must be true or false, got {per_group!r}.")
+    return asked.get("by", "all"), per_group == "true", int(last)
+
+
+def _target(request: Request) -> Target:
+    asked = request.query_params.get("of", "device_labels")
+    known: tuple[Target, ...] = get_args(Target)
+    for target in known:
+        if asked == target:
+            return target
+    raise TacitError(f"of must be one of {', '.join(known)}, got {asked!r}.")
+
+
+def _level(request: Request) -> float:
+    asked = request.query_params.get("level", "0.95")
     try:
-        return await request.json()
-    except ValueError as error:
-        raise TacitError("the request must be one JSON object with releases.") from error
+        return float(asked)
+    except ValueError:
+        raise TacitError(f"level must be a number, got {asked!r}.") from None
 
 
-def _checked(body: Any) -> Any:
+async def _in_thread(answer: Callable[[], dict[str, Any]]) -> Response:
+    from starlette.concurrency import run_in_threadpool
+
+    return _json_response(await run_in_threadpool(answer))
+
+
+def _json_response(plain: Any, *, status: int = 200) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(plain, status_code=status)
+
+
+async def _json(request: Request) -> Any:
+    return as_object(await read_body(request, _MOST_QUERY_BYTES), what="releases")
+
+
+def _checked(body: Any) -> Release:
     release = release_from_plain(body, where="the request")
     if len(release) > MOST_ROWS:
         raise TacitError(f"{len(release)} releases in one request; send at most {MOST_ROWS}.")

@@ -1,9 +1,10 @@
 """What a device computes in the clear: series to features to class scores.
 
-A body is an encoder (random kernels, or the SoftShape network) with a linear classifier on top.
-Training one (`train_kernels` here, the network in `tacit.local.softshape.encoder`) also returns the
-posteriors of training series held out from the fit, which the label channel and the
-noise-in-the-loop training of the other releases are built on.
+A body is an encoder (random kernels, the SoftShape network, or the public features of a model that
+a fleet trained) with a linear classifier on top. Training one (`train_kernels` here, the network
+in `tacit.local.softshape.encoder`) also returns the posteriors of training series held out from
+the fit, which the label channel and the noise-in-the-loop training of the other releases are
+built on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Codes, Floats
+from tacit.local.encoding.public_features import PublicEncoder
 from tacit.local.encoding.random_kernels import (
     Encoder,
     encoder_arrays,
@@ -25,7 +27,8 @@ from tacit.local.encoding.ridge import LinearClassifier, fit_ridge
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder
 from tacit.system.progress import Progress, silent
 
-EncoderKind = Literal["kernels", "softshape"]
+EncoderKind = Literal["kernels", "softshape", "public"]
+AnyEncoder = Encoder | SoftShapeEncoder | PublicEncoder
 
 # Beyond this many series the closed form for many features gets slow, and fewer features suffice.
 _MANY_SERIES = 2000
@@ -36,7 +39,7 @@ class Body:
     """An encoder and a linear classifier, both public."""
 
     kind: EncoderKind
-    encoder: Encoder | SoftShapeEncoder
+    encoder: AnyEncoder
     classifier: LinearClassifier
 
     def posterior(self, X: NDArray[np.floating[Any]]) -> Floats:
@@ -77,15 +80,21 @@ def body_from_arrays(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) ->
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
-    encoder: Encoder | SoftShapeEncoder
-    if values["encoder"] == "softshape":
-        encoder = SoftShapeEncoder.from_arrays(inner, values["encoder_values"])
-    else:
-        encoder = encoder_from_arrays(inner, values["encoder_values"])
+    encoder = _encoder(values["encoder"], inner, values["encoder_values"])
     classifier = LinearClassifier(
         arrays["classifier.weights"], arrays["classifier.intercept"], float(values["temperature"])
     )
     return Body(values["encoder"], encoder, classifier)
+
+
+def _encoder(
+    kind: EncoderKind, arrays: dict[str, NDArray[Any]], values: dict[str, Any]
+) -> AnyEncoder:
+    if kind == "softshape":
+        return SoftShapeEncoder.from_arrays(arrays, values)
+    if kind == "public":
+        return PublicEncoder.from_values(values)
+    return encoder_from_arrays(arrays, values)
 
 
 def train_kernels(

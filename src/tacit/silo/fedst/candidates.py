@@ -33,13 +33,15 @@ class Encoding:
     """How series become integers: z-normalised or raw, and how many fraction bits.
 
     `energy` bounds the sum of squares of one encoded series in units of the series; all distances
-    are then at most 4 * energy, which is what makes the ring arithmetic exact.
+    are then at most 4 * energy, which is what makes the ring arithmetic exact. `distance_bits` is
+    what a distance is rescaled to.
     """
 
     series_length: int
     normalise: bool
     value_bound: float
     fraction_bits: int
+    distance_bits: int = 20
 
     @property
     def energy(self) -> float:
@@ -69,8 +71,17 @@ class Encoding:
         return math.ceil(largest * scale) + 1
 
 
+def distance_bits_for(n_series: int) -> int:
+    """20 bits up to 4096 series, 18 beyond: sums over all series must stay exact."""
+    return 20 if n_series <= 2**12 else 18
+
+
 def choose_encoding(
-    *, series_length: int, normalise: bool, value_bound: float | None = None
+    *,
+    series_length: int,
+    normalise: bool,
+    value_bound: float | None = None,
+    distance_bits: int = 20,
 ) -> Encoding:
     """As many fraction bits as keep distances below 2**31, if these are at least 8.
 
@@ -103,11 +114,16 @@ def choose_encoding(
             normalise=normalise,
             value_bound=bound,
             fraction_bits=narrow_bits,
+            distance_bits=distance_bits,
         )
         if encoding.narrow:
             return encoding
     return Encoding(
-        series_length=series_length, normalise=normalise, value_bound=bound, fraction_bits=bits
+        series_length=series_length,
+        normalise=normalise,
+        value_bound=bound,
+        fraction_bits=bits,
+        distance_bits=distance_bits,
     )
 
 
@@ -153,7 +169,7 @@ def counts_per_length(
     *, n_candidates: int, lengths: Sequence[int], series_length: int, n_series: int
 ) -> tuple[int, ...]:
     """How many candidates of each length: equal shares, never more than there are windows."""
-    check_at_least(n_candidates, 1, name="n_candidates")
+    check_at_least(n_candidates, 0, name="n_candidates")
     capacity = [n_series * (series_length - length + 1) for length in lengths]
     counts = [0] * len(lengths)
     left = min(n_candidates, sum(capacity))

@@ -25,7 +25,7 @@ from tacit.silo.fedst.candidates import Encoding
 if TYPE_CHECKING:
     from jax import Array
 
-DISTANCE_BITS = 20
+DISTANCE_BITS = 20  # at most; see `candidates.distance_bits_for`
 CAP_PER_VALUE = 64.0
 
 
@@ -46,8 +46,8 @@ class Rescale:
         return {"cap": self.cap if self.binding else 0, "shift": self.shift}
 
 
-def rescale_for(length: int, encoding: Encoding, *, bits: int = DISTANCE_BITS) -> Rescale:
-    """Cap and shift such that every distance of this length ends below 2**bits."""
+def rescale_for(length: int, encoding: Encoding) -> Rescale:
+    """Cap and shift such that every distance of this length ends below 2**distance_bits."""
     largest = encoding.largest_distance
     if not encoding.normalise:
         largest *= length / encoding.series_length
@@ -55,7 +55,9 @@ def rescale_for(length: int, encoding: Encoding, *, bits: int = DISTANCE_BITS) -
     if binding:
         largest = CAP_PER_VALUE * length
     cap = math.ceil(largest * 4.0**encoding.fraction_bits)
-    return Rescale(cap=cap, shift=max(0, cap.bit_length() - bits), binding=binding)
+    return Rescale(
+        cap=cap, shift=max(0, cap.bit_length() - encoding.distance_bits), binding=binding
+    )
 
 
 def unit_of(length: int, encoding: Encoding) -> float:
@@ -121,8 +123,19 @@ def _rescaled_minimum(raw: Array, *, cap: int, shift: int) -> Array:
 
 def own_distances(encoded: Integers, shapelets: Integers, rescale: Rescale) -> Integers:
     """The same integers (b, M) for series that one owner holds in plaintext."""
-    best, _ = best_windows(encoded, shapelets)
-    return np.minimum(best, rescale.cap) >> rescale.shift
+    # float64 matrix products are exact here: see EXACT_BITS.
+    series, cut = encoded.astype(np.float64), shapelets.astype(np.float64)
+    length, n_windows = cut.shape[1], series.shape[1] - cut.shape[1] + 1
+    running = np.zeros((len(series), series.shape[1] + 1))
+    np.cumsum(series**2, axis=1, out=running[:, 1:])
+    energies = running[:, length:] - running[:, :-length]
+    best = np.full((len(series), len(cut)), np.inf)
+    for p in range(n_windows):
+        raw = series[:, p : p + length] @ (-2.0 * cut.T)
+        raw += energies[:, p, None]
+        np.minimum(best, raw, out=best)
+    best += np.einsum("bl,bl->b", cut, cut)
+    return np.minimum(best.T.astype(np.int64), rescale.cap) >> rescale.shift
 
 
 def best_windows(encoded: Integers, shapelets: Integers) -> tuple[Integers, NDArray[np.intp]]:
@@ -141,4 +154,46 @@ def best_windows(encoded: Integers, shapelets: Integers) -> tuple[Integers, NDAr
     return best.astype(np.int64), where
 
 
-DISTANCES: dict[str, Any] = {"dot": distances_dot, "elementwise": distances_elementwise}
+def distances_of_many(series: Array, squares: Array, cuts: Array, **groups: Any) -> Array:
+    """`distances_dot` for shapelets of several lengths, one after the other in the row `cuts`.
+
+    `groups` are the public counts, lengths, caps and shifts of each length.
+    """
+    return _of_many(distances_dot, series, squares, cuts, **groups)
+
+
+def elementwise_of_many(series: Array, squares: Array, cuts: Array, **groups: Any) -> Array:
+    """`distances_elementwise` for shapelets of several lengths in one row."""
+    return _of_many(distances_elementwise, series, squares, cuts, **groups)
+
+
+def _of_many(
+    route: Any,
+    series: Array,
+    squares: Array,
+    cuts: Array,
+    *,
+    counts: tuple[int, ...],
+    lengths: tuple[int, ...],
+    caps: tuple[int, ...],
+    shifts: tuple[int, ...],
+) -> Array:
+    import jax.numpy as jnp
+
+    found, start = [], 0
+    for count, length, cap, shift in zip(counts, lengths, caps, shifts, strict=True):
+        shapelets = cuts[start : start + count * length].reshape(count, length)
+        found.append(route(series, squares, shapelets, cap=cap, shift=shift))
+        start += count * length
+    return additive(jnp.concatenate(found, axis=0))
+
+
+def additive(x: Array) -> Array:
+    """The same integers, held as sums of shares: the engine ends shifts and roundings with bits.
+
+    Kernels take sums. No compiler removes this sum, because integers wrap around.
+    """
+    return x * 2 - x
+
+
+DISTANCES: dict[str, Any] = {"dot": distances_of_many, "elementwise": elementwise_of_many}

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.program import run_stages
-from tacit.silo.fedst.search import public_parameters
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.secure.plain_session import run_alone
 from tacit.silo.secure.session import LocalInputs, ProgramResult

@@ -1,8 +1,9 @@
 """FedST as one program that every owner runs: search, transform, classifier.
 
 Opens, always to P0 only: the indices of the chosen shapelets, and the classifier (split columns
-and leaf labels of the forest, or the logistic weights); with epsilon, noised. With a time contract
-P0 also tells all parties after each batch whether the search ends. Nothing else leaves the shares.
+and leaf labels of the forest, or the ridge or logistic weights); with epsilon, noised. With a time
+contract P0 also tells all parties after each batch whether the search ends. Nothing else leaves the
+shares.
 """
 
 from __future__ import annotations
@@ -16,29 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.silo.fedst import forest as trees
-from tacit.silo.fedst.distances import DISTANCE_BITS
-from tacit.silo.fedst.linear import (
+from tacit.silo.fedst.classifiers import forest as trees
+from tacit.silo.fedst.classifiers.linear import Logistic, train_logistic
+from tacit.silo.fedst.classifiers.ridge import RIDGE, ridge_from_opened
+from tacit.silo.fedst.classifiers.standard import (
     LARGEST_MULTIPLIER,
     ROOT_BITS,
-    Logistic,
+    STANDARDISE,
+    Standardisation,
     standard_from,
-    standardise,
-    train_logistic,
 )
+from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.fedst.parameters import PublicParameters, public_parameters
 from tacit.silo.fedst.privacy import add_noise, leaf_scale
 from tacit.silo.fedst.search import (
     OwnSeries,
-    PublicParameters,
     SearchResult,
     prepare,
-    public_parameters,
     reveal_best,
     search_candidates,
     share_data,
 )
 from tacit.silo.fedst.settings import settings_from
-from tacit.silo.fedst.transform import choice_matrix, select_rows
+from tacit.silo.fedst.transform import SELECT_ROWS, choice_matrix
 from tacit.silo.secure.plain_session import run_alone
 from tacit.silo.secure.session import Arrays, LocalInputs, ProgramResult, Session, Shared
 
@@ -68,7 +69,7 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
     data = share_data(session, own, public)
     local_search = public.settings.scope == "local-search"
     searched = search_candidates(session, own, data, public, with_quality=not local_search)
-    k = public.settings.n_shapelets
+    k = public.settings.n_kept
     if local_search:
         indices = _own_choice(own, searched, public) if own.rank == 0 else None
     else:
@@ -83,7 +84,7 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
         choice = None if indices is None else choice_matrix(indices, n=searched.n_examined)
         shape = (k, searched.n_examined)
         chosen = session.share("choice", choice, owner=0, shape=shape, limit=1)
-        features = session.run(select_rows, chosen, searched.distances)
+        features = session.run_kernel(SELECT_ROWS, chosen, searched.distances)
         costs.note("transform")
         anchor = None if own_features is None else own_features[:, : own.n_anchor]
         arrays = train(session, features, data.indicators, anchor, public)
@@ -92,7 +93,8 @@ def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) 
     info["batch_ends"] = list(searched.batch_ends)
     if own.rank == 0:
         assert indices is not None
-        return ProgramResult(arrays=arrays | _places(own, indices), info=info)
+        places = _places(own, indices, searched.n_cut, public.encoding.distance_bits)
+        return ProgramResult(arrays=arrays | places, info=info)
     return ProgramResult(info=info)
 
 
@@ -102,30 +104,34 @@ class _StageCosts:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._time, self._bytes, self._rounds, self._compiled = time.monotonic(), 0, 0, 0.0
-        names = ("seconds", "bytes", "messages", "compile_seconds")
+        names = ("seconds", "bytes", "rounds", "compile_seconds")
         self.info: dict[str, dict[str, float]] = {name: {} for name in names}
 
     def note(self, stage: str) -> None:
         now, sent, rounds = time.monotonic(), self._session.bytes_sent, self._session.rounds
         self.info["seconds"][stage] = round(now - self._time, 4)
         self.info["bytes"][stage] = sent - self._bytes
-        self.info["messages"][stage] = rounds - self._rounds
+        self.info["rounds"][stage] = rounds - self._rounds
         compiled = self._session.compile_seconds
         self.info["compile_seconds"][stage] = round(compiled - self._compiled, 4)
         self._time, self._bytes, self._rounds, self._compiled = now, sent, rounds, compiled
 
 
-def _places(own: OwnSeries, indices: NDArray[np.intp]) -> Arrays:
-    """Where the chosen shapelets lie in P0's series."""
-    series = np.concatenate([c.series for c in own.candidates])[indices]
-    start = np.concatenate([c.start for c in own.candidates])[indices]
+def _places(own: OwnSeries, indices: NDArray[np.intp], n_cut: int, distance_bits: int) -> Arrays:
+    """Where the chosen shapelets lie in P0's series, and which item each other one is; else -1."""
+    empty = [np.empty(0, dtype=np.intp)]
     lengths = [np.full(len(c.series), c.windows.shape[1]) for c in own.candidates]
-    length = np.concatenate(lengths)[indices]
-    return {
-        "series": series.astype(np.int64),
-        "start": start.astype(np.int64),
-        "length": length.astype(np.int64),
+    columns = {
+        "series": np.concatenate([*(c.series for c in own.candidates), *empty])[:n_cut],
+        "start": np.concatenate([*(c.start for c in own.candidates), *empty])[:n_cut],
+        "length": np.concatenate([*lengths, *empty])[:n_cut],
     }
+    cut = indices < n_cut
+    found = {name: np.full(len(indices), -1, dtype=np.int64) for name in (*columns, "item")}
+    for name, column in columns.items():
+        found[name][cut] = column[indices[cut]]
+    found["item"][~cut] = indices[~cut] - n_cut
+    return found | {"distance_bits": np.array([distance_bits], dtype=np.int64)}
 
 
 def _own_choice(
@@ -141,12 +147,12 @@ def _own_choice(
     def rank(session: Session) -> ProgramResult:
         data = share_data(session, rows, local)
         found = search_candidates(session, rows, data, local, with_quality=True)
-        best = reveal_best(session, found, local, k=public.settings.n_shapelets)
+        best = reveal_best(session, found, local, k=public.settings.n_kept)
         assert best is not None
         return ProgramResult(arrays={"best": best})
 
     # The same candidates as examined together, even if the contract ended the search early.
-    local = replace(local, batches=_examined(public, searched.n_examined))
+    local = replace(local, batches=_examined(public, searched.n_cut))
     local = replace(local, settings=replace(public.settings, time_contract=None, epsilon=None))
     return np.asarray(run_alone(rank).arrays["best"], dtype=np.intp)
 
@@ -185,7 +191,11 @@ def train(
     """
     if public.settings.classifier == "forest":
         return _train_forest(session, features, indicators, anchor, public)
-    return _train_logistic(session, features, indicators, anchor, public)
+    standard = None if anchor is None else standard_from(anchor)
+    table = _standardised(session, features, standard)
+    if public.settings.classifier == "ridge":
+        return _train_ridge(session, table, indicators, standard, public)
+    return _train_logistic(session, table, indicators, standard, public)
 
 
 def _train_forest(
@@ -283,14 +293,8 @@ def _private_forest(
     return trees.assemble(splits, leaves, limits, shape).to_arrays()
 
 
-def _train_logistic(
-    session: Session,
-    features: Shared,
-    indicators: Shared,
-    anchor: Integers | None,
-    public: PublicParameters,
-) -> Arrays:
-    standard = None if anchor is None else standard_from(anchor)
+def _standardised(session: Session, features: Shared, standard: Standardisation | None) -> Shared:
+    """Standardised roots (K, M) of the features by P0's centres and deviations, in shares."""
     shape = (features.shape[0], 1)
     centre = session.share(
         "centres",
@@ -306,7 +310,32 @@ def _train_logistic(
         shape=shape,
         limit=LARGEST_MULTIPLIER,
     )
-    table = session.run(standardise, features, centre, multiplier)
+    return session.run_kernel(STANDARDISE, features, centre, multiplier)
+
+
+def _train_ridge(
+    session: Session,
+    table: Shared,
+    indicators: Shared,
+    standard: Standardisation | None,
+    public: PublicParameters,
+) -> Arrays:
+    doublings = public.settings.ridge_doublings(n_series=public.n_series, n_features=table.shape[0])
+    weights = session.run_kernel(RIDGE, table, indicators, static={"doublings": doublings})
+    opened = session.reveal(weights, to=0, what="ridge weights")
+    if standard is None or opened is None:
+        return {}
+    model = ridge_from_opened(opened, standard, n_series=public.n_series, doublings=doublings)
+    return model.to_arrays()
+
+
+def _train_logistic(
+    session: Session,
+    table: Shared,
+    indicators: Shared,
+    standard: Standardisation | None,
+    public: PublicParameters,
+) -> Arrays:
     static = {"n_steps": public.settings.n_steps, "penalty": public.settings.penalty}
     weights, biases = session.run(train_logistic, table, indicators, static=static)
     opened = session.reveal(weights, to=0, what="logistic weights")

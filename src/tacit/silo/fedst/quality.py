@@ -14,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.silo.fedst.distances import DISTANCE_BITS
+from tacit.silo.fedst.distances import DISTANCE_BITS, additive
+from tacit.silo.secure.kernels import Kernel, Shape
+from tacit.silo.secure.replicated import Pair, Replicated, Words
 from tacit.silo.secure.sorting_network import maximum_of_last_axis, next_power_of_two
+from tacit.silo.secure.wrapping import wrapping_matmul
 
 if TYPE_CHECKING:
     from jax import Array
@@ -26,16 +29,20 @@ GAIN_BITS = 10
 # gain holds two sums of it, each weighted by shares that sum to 1: 1.4e-4 at most.
 GAIN_ERROR = 2.0**-12
 _RECIPROCAL_BITS = 31
-_GUARD_BITS = 4
-# Sums of squares of 20-bit distances with guard bits must stay below 2**62.
-MAX_SERIES = 2**12
+_GUARD_BITS = 3
+_DIGIT_BITS = 4  # the quotient is found in hexadecimal
+# Sums of squares with guard bits must stay below 2**58, so that 16 times them fit: distances of
+# 20 bits up to 2**12 series (`candidates.distance_bits`), of 18 bits beyond.
+MAX_SERIES = 2**16
+MAX_GAIN_SERIES = 2**12  # the engine's logarithm was measured up to here
 
 
-def check_series_count(n_series: int) -> None:
+def check_series_count(n_series: int, *, quality: str = "f") -> None:
     """Refuse more series than the exact sums can hold."""
-    if n_series > MAX_SERIES:
+    most = MAX_SERIES if quality == "f" else MAX_GAIN_SERIES
+    if n_series > most:
         raise TacitError(
-            f"the exact quality sums take at most {MAX_SERIES} series, got {n_series}; "
+            f"the exact sums of quality '{quality}' take at most {most} series, got {n_series}; "
             "have the parties bring a sample."
         )
 
@@ -55,7 +62,7 @@ def class_counts(indicators: Array) -> tuple[Array, Array]:
     return sizes, jnp.sum(hits * table[None, :], axis=1)
 
 
-def f_quality(distances: Array, indicators: Array, sizes: Array, reciprocals: Array) -> Array:
+def f_quality(distances: Array, indicators: Array) -> Array:
     """Between-class share of the sum of squares, floor(2**24 * B / (B + W + 1)), per candidate.
 
     B weighs each class by its size n_c (Eq. 8 corrected). The share is a monotone function of the
@@ -64,6 +71,7 @@ def f_quality(distances: Array, indicators: Array, sizes: Array, reciprocals: Ar
     import jax.numpy as jnp
 
     n_series = distances.shape[1]
+    sizes, reciprocals = class_counts(indicators)
     per_class = distances @ indicators
     total = jnp.sum(distances, axis=1)
     squares = jnp.sum(distances * distances, axis=1) * 4**_GUARD_BITS
@@ -75,11 +83,11 @@ def f_quality(distances: Array, indicators: Array, sizes: Array, reciprocals: Ar
     within = squares + jnp.sum(around, axis=1)
     overall = squares + mean * (n_series * mean - total * 2 ** (_GUARD_BITS + 1))
     between = jnp.maximum(overall - within, 0)
-    return _ratio(between, jnp.maximum(overall, between) + 1)
+    return _ratio(between, overall + 1)  # `within` is not negative either
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
-    """floor(2**RATIO_BITS * numerator / denominator) for 0 <= numerator < denominator < 2**61."""
+    """floor(2**RATIO_BITS * numerator / denominator) for 0 <= numerator < denominator <= 2**58."""
     import jax.numpy as jnp
 
     quotient = jnp.zeros_like(numerator)
@@ -89,6 +97,88 @@ def _ratio(numerator: Array, denominator: Array) -> Array:
         numerator = numerator - fits * denominator
         quotient = quotient * 2 + fits
     return quotient
+
+
+def _replicated_f(party: Replicated, distances: Pair, indicators: Pair) -> Pair:
+    """`f_quality` over replicated shares: sums of products in one word, hexadecimal division."""
+    n_series, n_classes = indicators[0].shape
+    sizes = (indicators[0].sum(axis=0), indicators[1].sum(axis=0))
+    reciprocals = _replicated_reciprocals(party, sizes, n_series)
+    totals = [d.sum(axis=1, keepdims=True) for d in distances]
+    sums = party.mask_sum(_local_sums(distances, indicators))
+    per_class = (sums[0][:, :n_classes], sums[1][:, :n_classes])
+    scaled = party.multiply(per_class, reciprocals)
+    public = np.uint64(2**_RECIPROCAL_BITS // n_series)
+    raw = [np.hstack([s, t * public]) for s, t in zip(scaled, totals, strict=True)]
+    means = party.shifted((raw[0], raw[1]), shift=_RECIPROCAL_BITS - _GUARD_BITS)
+    counts = party.constant(n_series, (1,), np.uint64)
+    every = [np.concatenate([s, c]) for s, c in zip(sizes, counts, strict=True)]
+    weighted = party.multiply(means, (every[0], every[1]))
+    twice = np.uint64(2 ** (_GUARD_BITS + 1))
+    inner = [
+        w - np.hstack([c, t]) * twice for w, c, t in zip(weighted, per_class, totals, strict=True)
+    ]
+    around = party.multiply(means, (inner[0], inner[1]))
+    squares = [s[:, n_classes] * np.uint64(4**_GUARD_BITS) for s in sums]
+    overall = (squares[0] + around[0][:, -1], squares[1] + around[1][:, -1])
+    gap = [a[:, -1] - a[:, :-1].sum(axis=1) for a in around]
+    negative = party.below_zero((gap[0], gap[1]), dtype=np.uint64)
+    removed = party.multiply(negative, (gap[0], gap[1]))
+    between = (gap[0] - removed[0], gap[1] - removed[1])
+    return _replicated_ratio(party, between, party.plus(overall, 1))
+
+
+def _local_sums(distances: Pair, indicators: Pair) -> Words:
+    """This party's part of the class sums (n, C) and of the sums of squares, a column more."""
+    per_class = wrapping_matmul(distances[0], indicators[0] + indicators[1])
+    per_class += wrapping_matmul(distances[1], indicators[0])
+    two = np.uint64(2)
+    squares = [np.dot(x, x + two * y) for x, y in zip(*distances, strict=True)]
+    return np.hstack([per_class, np.array(squares, dtype=np.uint64)[:, None]])
+
+
+def _replicated_reciprocals(party: Replicated, sizes: Pair, n_series: int) -> Pair:
+    """The table of `class_counts`, read by comparing each size with every count at once."""
+    values = np.arange(1, n_series + 1)
+    jumps = np.diff(2**_RECIPROCAL_BITS // values, prepend=0).astype(np.uint64)
+    spread = [np.repeat(s.astype(np.uint32)[:, None], n_series, axis=1) for s in sizes]
+    under = party.below_zero(
+        party.plus((spread[0], spread[1]), -values),
+        dtype=np.uint64,
+        n_bits=n_series.bit_length() + 2,
+    )
+    missing = [(u * jumps).sum(axis=1) for u in under]
+    return party.plus((-missing[0], -missing[1]), int(2**_RECIPROCAL_BITS // n_series))
+
+
+def _replicated_ratio(party: Replicated, numerator: Pair, denominator: Pair) -> Pair:
+    """`_ratio`, four bits at a time: fifteen comparisons at once give one digit."""
+    digits = np.arange(1, 2**_DIGIT_BITS, dtype=np.uint64)[:, None]
+    quotient = [np.zeros_like(x) for x in numerator]
+    bits = np.uint64(_DIGIT_BITS)
+    for _ in range(RATIO_BITS // _DIGIT_BITS):
+        larger = [x << bits for x in numerator]
+        tried = [x - digits * d for x, d in zip(larger, denominator, strict=True)]
+        over = party.below_zero((tried[0], tried[1]), dtype=np.uint64)
+        fewer = (-over[0].sum(axis=0), -over[1].sum(axis=0))
+        digit = party.plus(fewer, 2**_DIGIT_BITS - 1)
+        taken = party.multiply(digit, denominator)
+        numerator = (larger[0] - taken[0], larger[1] - taken[1])
+        quotient = [(q << bits) + d for q, d in zip(quotient, digit, strict=True)]
+    return quotient[0], quotient[1]
+
+
+def _one_each(distances: Shape, indicators: Shape) -> Shape:
+    return (distances[0],)
+
+
+F_QUALITY = Kernel(
+    name="f_quality",
+    plaintext=f_quality,
+    compiled=f_quality,
+    replicated=_replicated_f,
+    output_shape=_one_each,
+)
 
 
 def own_class_indicators(indicators: Array, candidate_class: Array) -> Array:
@@ -161,7 +251,8 @@ def _best_gain(left: Array, n_left: Array | NDArray[np.int64], ours: Array, n_se
     best = maximum_of_last_axis(jnp.sum(_x_log_x(cells), axis=0) - sides)
     whole = jnp.stack([ours, n_series - ours], axis=0)
     gain = best - jnp.sum(_x_log_x(whole), axis=0) + n_series * np.log2(n_series)
-    return jnp.floor(jnp.maximum(gain, 0.0) * (2.0**GAIN_BITS / n_series) + 0.5).astype(left.dtype)
+    steps = jnp.floor(jnp.maximum(gain, 0.0) * (2.0**GAIN_BITS / n_series) + 0.5)
+    return additive(steps.astype(left.dtype))
 
 
 def _x_log_x(count: Array | NDArray[np.int64]) -> Array | NDArray[np.float64]:

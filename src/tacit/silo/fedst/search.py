@@ -7,7 +7,7 @@ shares; P0 learns the indices of the K best and nobody learns anything else.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,26 +16,19 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.errors import TacitError
 from tacit.silo.fedst.candidates import (
-    Batch,
     Candidates,
-    Encoding,
-    choose_encoding,
     draw_candidates,
     encode,
-    length_grid,
-    plan_batches,
 )
 from tacit.silo.fedst.distances import (
-    DISTANCE_BITS,
     DISTANCES,
     own_distances,
     rescale_for,
 )
+from tacit.silo.fedst.parameters import GAINS, PublicParameters
 from tacit.silo.fedst.privacy import add_noise, selection_scale
 from tacit.silo.fedst.quality import (
-    check_series_count,
-    class_counts,
-    f_quality,
+    F_QUALITY,
     gain_in_order,
     gain_keys,
     ig_quality_basic,
@@ -43,62 +36,12 @@ from tacit.silo.fedst.quality import (
 )
 from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.fedst.settings import Settings
-from tacit.silo.fedst.top_k import top_indices
-from tacit.silo.fedst.transform import join_columns, join_rows
+from tacit.silo.fedst.top_k import TOP_INDICES, top_indices
+from tacit.silo.fedst.transform import JOIN_COLUMNS, JOIN_ROWS
 from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, Session, Shared
 
-_GAINS = ("ig", "ig-basic")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicParameters:
-    """Everything public about one run that follows from the plan."""
-
-    settings: Settings
-    counts: tuple[int, ...]
-    n_classes: int
-    encoding: Encoding
-    batches: tuple[Batch, ...]
-
-    @property
-    def n_series(self) -> int:
-        """M, the series of all owners."""
-        return sum(self.counts)
-
-
-def public_parameters(
-    settings: Settings,
-    *,
-    counts: Sequence[int],
-    n_classes: int,
-    series_length: int,
-    n_sources: int | None = None,
-) -> PublicParameters:
-    """Derive batches and encoding; `n_sources` is how many of P0's series feed candidates."""
-    check_series_count(sum(counts))
-    if n_classes < 2:
-        raise TacitError(f"a classifier needs at least 2 classes, got {n_classes}.")
-    encoding = choose_encoding(
-        series_length=series_length,
-        normalise=settings.normalise,
-        value_bound=settings.value_bound,
-    )
-    batches = plan_batches(
-        n_candidates=settings.n_candidates,
-        lengths=settings.lengths or length_grid(series_length),
-        series_length=series_length,
-        n_series=counts[0] if n_sources is None else n_sources,
-        batch_size=settings.batch_size,
-        seed=settings.seed,
-    )
-    return PublicParameters(
-        settings=settings,
-        counts=tuple(counts),
-        n_classes=n_classes,
-        encoding=encoding,
-        batches=batches,
-    )
+_GAIN_ROWS = 128  # intervals or words whose series are sorted at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,15 +113,15 @@ def share_data(session: Session, own: OwnSeries, public: PublicParameters) -> Sh
 def _joined(session: Session, blocks: Sequence[Shared]) -> Shared | None:
     if not blocks:
         return None
-    joined: Shared = blocks[0] if len(blocks) == 1 else session.run(join_rows, *blocks)
-    return joined
+    return blocks[0] if len(blocks) == 1 else session.run_kernel(JOIN_ROWS, *blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """Distances (n, M) of the candidates examined, in shares, and what P0 knows about them."""
 
-    n_examined: int
+    n_examined: int  # the shapelets first, then intervals and words
+    n_cut: int  # of these, shapelets
     distances: Shared
     qualities: Shared | None
     own: Integers | None
@@ -198,13 +141,13 @@ def search_candidates(
     distances, gains, own_rows, ends = [], [], [], []
     examined = 0
     total = sum(batch.count for batch in public.batches)
-    for number, batch in enumerate(public.batches):
-        block, mine = _batch_distances(session, own, data, public, number=number)
+    for number, group in enumerate(public.groups):
+        block, mine = _group_distances(session, own, data, public, group)
         distances.append(block)
         own_rows.append(mine)
-        if with_quality and public.settings.quality in _GAINS:
-            gains.append(_batch_gain(session, own, data, public, block, number=number))
-        examined += batch.count
+        if with_quality and public.settings.quality in GAINS:
+            gains.append(_batch_gain(session, own, data, public, block, number=group[0]))
+        examined += sum(public.batches[i].count for i in group)
         spent = time.monotonic() - start
         ends.append(round(spent, 4))
         left = spent / examined * (total - examined)
@@ -214,12 +157,17 @@ def search_candidates(
         session.progress(examined, total, f"{examined} candidates, about {left:.0f} s left")
         if examined < total and _out_of_time(session, public, spent=spent, batches=number + 1):
             break
+    for block, mine, gain in _public_blocks(session, own, data, public, with_quality):
+        distances.append(block)
+        own_rows.append(mine)
+        gains += [] if gain is None else [gain]
     joined = _joined(session, distances)
-    assert joined is not None  # there is at least one batch
+    assert joined is not None  # there is at least one batch, or one item
     qualities = _qualities(session, data, public, joined, gains) if with_quality else None
     rows = np.concatenate([r for r in own_rows if r is not None]) if own.rank == 0 else None
     return SearchResult(
-        n_examined=examined,
+        n_examined=joined.shape[0],
+        n_cut=examined,
         distances=joined,
         qualities=qualities,
         own=rows,
@@ -227,36 +175,76 @@ def search_candidates(
     )
 
 
-def _batch_distances(
-    session: Session, own: OwnSeries, data: SharedData, public: PublicParameters, *, number: int
+def _group_distances(
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    group: Sequence[int],
 ) -> tuple[Shared, Integers | None]:
-    """Distances (b, M) of one batch: P0's own rows in plaintext, the others' over shares."""
-    batch = public.batches[number]
-    rescale = rescale_for(batch.length, public.encoding)
-    windows = mine = None
+    """Distances (b, M) of one group: P0's own rows in plaintext, the others' over shares."""
+    batches = [public.batches[i] for i in group]
+    rescales = [rescale_for(batch.length, public.encoding) for batch in batches]
+    cuts = mine = None
     if own.rank == 0:
-        windows = own.candidates[number].windows
-        mine = own_distances(own.encoded, windows, rescale)
-    shape = (batch.count, public.counts[0])
-    block = session.share("own distances", mine, owner=0, shape=shape, limit=2**DISTANCE_BITS)
+        windows = [own.candidates[i].windows for i in group]
+        found = [own_distances(own.encoded, w, r) for w, r in zip(windows, rescales, strict=True)]
+        mine, cuts = np.concatenate(found), np.concatenate([w.reshape(-1) for w in windows])
+    shape = (sum(batch.count for batch in batches), public.counts[0])
+    limit = 2**public.encoding.distance_bits
+    block = session.share("own distances", mine, owner=0, shape=shape, limit=limit)
     if data.series is None or data.squares is None:
         return block, mine
-    cut = session.share(
-        "candidates",
-        windows,
-        owner=0,
-        shape=(batch.count, batch.length),
-        limit=public.encoding.limit,
-    )
+    n_values = sum(batch.count * batch.length for batch in batches)
+    cut = session.share("candidates", cuts, owner=0, shape=(n_values,), limit=public.encoding.limit)
+    static = {
+        "counts": tuple(batch.count for batch in batches),
+        "lengths": tuple(batch.length for batch in batches),
+        "caps": tuple(rescale.static["cap"] for rescale in rescales),
+        "shifts": tuple(rescale.static["shift"] for rescale in rescales),
+    }
     operands = (data.series, data.squares, cut)
     if public.settings.distance == "dot" and public.encoding.narrow:
-        remote = session.run_kernel(NARROW_DISTANCES, *operands, static=rescale.static)
+        remote = session.run_kernel(NARROW_DISTANCES, *operands, static=static)
     else:
         route = DISTANCES[public.settings.distance]
-        remote = session.run(route, *operands, static=rescale.static)
-    joined = session.run(join_columns, block, remote)
+        remote = session.run(route, *operands, static=static)
+    joined = session.run_kernel(JOIN_COLUMNS, block, remote)
     session.free(block, cut, remote)
     return joined, mine
+
+
+def _public_blocks(
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    with_quality: bool,
+) -> Iterator[tuple[Shared, Integers | None, Shared | None]]:
+    """Levels (items, M) of the intervals and words, which each owner computes and shares."""
+    items = public.features.items
+    gains = with_quality and public.settings.quality in GAINS
+    height = _GAIN_ROWS if gains else max(1, len(items))
+    for start in range(0, len(items), height):
+        features = public.features.chosen(range(start, min(start + height, len(items))))
+        mine = features.levels(own.encoded)
+        blocks = [
+            session.share(
+                "features",
+                mine if owner == own.rank else None,
+                owner=owner,
+                shape=(len(features.items), count),
+                limit=2**public.encoding.distance_bits,
+            )
+            for owner, count in enumerate(public.counts)
+        ]
+        block = blocks[0] if len(blocks) == 1 else session.run_kernel(JOIN_COLUMNS, *blocks)
+        gain = None
+        if gains:
+            # An item belongs to no class: each takes its turn, publicly.
+            turns = (start + np.arange(len(features.items))) % public.n_classes
+            gain = _block_gain(session, own, data, public, block, turns)
+        yield block, mine if own.rank == 0 else None, gain
 
 
 def _batch_gain(
@@ -269,10 +257,23 @@ def _batch_gain(
     number: int,
 ) -> Shared:
     """Information gains of one batch, against the class of each candidate's own series."""
+    codes = own.y[own.candidates[number].series] if own.rank == 0 else None
+    return _block_gain(session, own, data, public, block, codes)
+
+
+def _block_gain(
+    session: Session,
+    own: OwnSeries,
+    data: SharedData,
+    public: PublicParameters,
+    block: Shared,
+    codes: NDArray[np.intp] | None,
+) -> Shared:
+    """Information gains of candidates against the classes that P0 names for them."""
     classes = None
-    if own.rank == 0:
-        classes = np.eye(public.n_classes, dtype=np.int64)[own.y[own.candidates[number].series]]
-    shape = (public.batches[number].count, public.n_classes)
+    if own.rank == 0 and codes is not None:
+        classes = np.eye(public.n_classes, dtype=np.int64)[codes]
+    shape = (block.shape[0], public.n_classes)
     shared = session.share("candidate classes", classes, owner=0, shape=shape, limit=1)
     static = {"tie_seed": public.settings.seed}
     operands = (block, data.indicators, shared)
@@ -300,9 +301,7 @@ def _qualities(
         joined = _joined(session, gains)
         assert joined is not None
         return joined
-    sizes, reciprocals = session.run(class_counts, data.indicators)
-    quality: Shared = session.run(f_quality, distances, data.indicators, sizes, reciprocals)
-    return quality
+    return session.run_kernel(F_QUALITY, distances, data.indicators)
 
 
 def _out_of_time(session: Session, public: PublicParameters, *, spent: float, batches: int) -> bool:
@@ -328,11 +327,17 @@ def reveal_best(
     assert searched.qualities is not None
     qualities, k = searched.qualities, min(k, searched.n_examined)
     epsilon = public.settings.selection_epsilon
-    what = "shapelet indices"
-    if epsilon is not None:
+    what = _what_is_chosen(public.settings)
+    if epsilon is None:
+        best = session.run_kernel(TOP_INDICES, qualities, static={"k": k})
+    else:
         scale = selection_scale(n_series=public.n_series, n_chosen=k, epsilon=epsilon)
         qualities = add_noise(session, qualities, scale=scale)
         what = "shapelet indices (noised)"
-    best = session.run(top_indices, qualities, static={"k": k, "noised": epsilon is not None})
+        best = session.run(top_indices, qualities, static={"k": k, "noised": True})
     indices = session.reveal(best, to=0, what=what)
     return None if indices is None else indices.astype(np.intp)
+
+
+def _what_is_chosen(settings: Settings) -> str:
+    return "shapelet indices" if settings.features == ("shapelets",) else "feature indices"

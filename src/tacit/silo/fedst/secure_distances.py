@@ -7,55 +7,117 @@ dropping the upper half of each word. Opens nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.silo.fedst.distances import distances_dot
+from tacit.silo.fedst.distances import distances_of_many
 from tacit.silo.secure.kernels import Kernel, Shape
 from tacit.silo.secure.replicated import Pair, Replicated, Words
 
 Limbs = tuple[Floats, Floats]
 # So many products of 16-bit limbs, twice, sum to at most 2**53: exact in float64.
 MAX_LENGTH = 2**20
+# Windows of all candidates and series compared at once: about 200 MB at a party.
+BLOCK_WINDOWS = 2**21
 
 
 def replicated_distances(
-    party: Replicated, series: Pair, squares: Pair, shapelets: Pair, *, cap: int, shift: int
+    party: Replicated,
+    series: Pair,
+    squares: Pair,
+    cuts: Pair,
+    *,
+    counts: tuple[int, ...],
+    lengths: tuple[int, ...],
+    caps: tuple[int, ...],
+    shifts: tuple[int, ...],
 ) -> Pair:
-    """Rescaled distances (b, R), in the ring of 2^64, of shapelets (b, L) to series (R, N).
+    """Rescaled distances (b, R), in the ring of 2^64, of b shapelets to series (R, N).
 
+    The shapelets lie one after the other in the row `cuts`, `counts` of each of the `lengths`. All
+    lengths go through the tournaments in step, in blocks of series that fit a party's memory.
     Public numbers that the ring cannot take are refused, at every party, before a message is sent.
     """
-    if not (0 <= cap < 2**31 and 0 <= shift < 32 and shapelets[0].shape[1] <= MAX_LENGTH):
-        raise TacitError(
-            f"a cap of {cap}, a shift by {shift} or a length of {shapelets[0].shape[1]} does not "
-            "fit distances below 2^31; use `distances_dot` instead."
-        )
-    low = [_low_words(x) for x in (series, squares, shapelets)]
-    raw = _raw_distances(party, *low)
-    if cap:
-        top = party.constant(cap, raw[0].shape[1:], np.uint32)
-        raw = (np.concatenate([raw[0], top[0][None]]), np.concatenate([raw[1], top[1][None]]))
-    best = party.shifted(party.smallest(raw), shift=shift)
-    return best[0].T, best[1].T
+    for cap, shift, length in zip(caps, shifts, lengths, strict=True):
+        if not (0 <= cap < 2**31 and 0 <= shift < 32 and length <= MAX_LENGTH):
+            raise TacitError(
+                f"a cap of {cap}, a shift by {shift} or a length of {length} does not fit "
+                "distances below 2^31; use `distances_dot` instead."
+            )
+    low = [_low_words(x) for x in (series, squares, cuts)]
+    shapelets = _cut_apart(low[2], counts, lengths)
+    products = party.multiply(low[2], low[2])
+    norms = [
+        (x[0].sum(axis=1, dtype=np.uint32), x[1].sum(axis=1, dtype=np.uint32))
+        for x in _cut_apart(products, counts, lengths)
+    ]
+    rows, length = series[0].shape
+    per_row = sum(c * (length - n + 1) for c, n in zip(counts, lengths, strict=True))
+    height = max(1, BLOCK_WINDOWS // max(1, per_row))
+    blocks = []
+    for start in range(0, rows, height):
+        part = [(x[0][start : start + height], x[1][start : start + height]) for x in low[:2]]
+        raw = _raw_distances(party, part[0], part[1], shapelets, norms)
+        blocks.append(_rescaled_minima(party, raw, caps, shifts))
+    return np.concatenate([b[0] for b in blocks], axis=1), np.concatenate(
+        [b[1] for b in blocks], axis=1
+    )
 
 
 def _low_words(x: Pair) -> Pair:
     return x[0].astype(np.uint32), x[1].astype(np.uint32)
 
 
-def _raw_distances(party: Replicated, series: Pair, squares: Pair, shapelets: Pair) -> Pair:
-    """sum t^2 + sum s^2 - 2 sum s t, shares (windows, R, b)."""
-    length = shapelets[0].shape[1]
-    norms = party.multiply(shapelets, shapelets)
-    cross = party.mask_sum(_cross_terms(series, shapelets))
-    two = np.uint32(2)
-    found = [
-        _window_sums(t, length).T[:, :, None] + s.sum(axis=1, dtype=np.uint32) - two * st
-        for t, s, st in zip(squares, norms, cross, strict=True)
+def _cut_apart(row: Pair, counts: tuple[int, ...], lengths: tuple[int, ...]) -> list[Pair]:
+    found, start = [], 0
+    for count, length in zip(counts, lengths, strict=True):
+        stop = start + count * length
+        found.append(
+            (row[0][start:stop].reshape(count, length), row[1][start:stop].reshape(count, length))
+        )
+        start = stop
+    return found
+
+
+def _raw_distances(
+    party: Replicated, series: Pair, squares: Pair, shapelets: list[Pair], norms: list[Pair]
+) -> list[Pair]:
+    """sum t^2 + sum s^2 - 2 sum s t, shares (windows, R, b) for each length."""
+    local = [_cross_terms(series, cut) for cut in shapelets]
+    cross = party.mask_sum(np.concatenate([x.reshape(-1) for x in local]))
+    two, start, found = np.uint32(2), 0, []
+    for cut, norm, shape in zip(shapelets, norms, (x.shape for x in local), strict=True):
+        stop = start + int(np.prod(shape))
+        raw = [
+            _window_sums(t, cut[0].shape[1]).T[:, :, None] + s - two * c[start:stop].reshape(shape)
+            for t, s, c in zip(squares, norm, cross, strict=True)
+        ]
+        found.append((raw[0], raw[1]))
+        start = stop
+    return found
+
+
+def _rescaled_minima(
+    party: Replicated, raw: list[Pair], caps: tuple[int, ...], shifts: tuple[int, ...]
+) -> Pair:
+    """(b, R): the cap takes part in the tournament where it binds; one shift for all lengths."""
+    capped = []
+    for x, cap in zip(raw, caps, strict=True):
+        top = party.constant(cap, (1 if cap else 0, *x[0].shape[1:]), np.uint32)
+        capped.append((np.concatenate([x[0], top[0]]), np.concatenate([x[1], top[1]])))
+    best = party.smallest(*capped)
+    # A distance of 20 bits after its shift has room to be raised to the largest shift.
+    most = max(shifts)
+    parts = [
+        np.concatenate(
+            [x[i].T << np.uint32(most - s) for x, s in zip(best, shifts, strict=True)], axis=0
+        )
+        for i in (0, 1)
     ]
-    return found[0], found[1]
+    return party.shifted((parts[0], parts[1]), shift=most)
 
 
 def _window_sums(x: Words, length: int) -> Words:
@@ -97,14 +159,16 @@ def _word(total: Floats) -> Words:
     return total.astype(np.uint64).astype(np.uint32)
 
 
-def _output_shape(series: Shape, squares: Shape, shapelets: Shape) -> Shape:
-    return shapelets[0], series[0]
+def _output_shape(
+    series: Shape, squares: Shape, cuts: Shape, *, counts: tuple[int, ...], **_: Any
+) -> Shape:
+    return sum(counts), series[0]
 
 
 NARROW_DISTANCES = Kernel(
     name="distances",
-    plaintext=distances_dot,
-    compiled=distances_dot,
+    plaintext=distances_of_many,
+    compiled=distances_of_many,
     replicated=replicated_distances,
     output_shape=_output_shape,
 )

@@ -8,14 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tacit.errors import TacitError, check_at_least, check_epsilon
+from tacit.silo.fedst.classifiers.forest import default_depth
+from tacit.silo.fedst.classifiers.ridge import MOST_DOUBLINGS, default_doublings
 from tacit.silo.fedst.distances import DISTANCES
-from tacit.silo.fedst.forest import default_depth
 from tacit.silo.fedst.quality import QUALITIES
 
 FEDERATED_SCOPES = ("federated", "local-search", "local-transform")
 PLAINTEXT_SCOPES = ("local", "global")
 SCOPES = FEDERATED_SCOPES + PLAINTEXT_SCOPES
-CLASSIFIERS = ("forest", "logistic")
+FEATURES = ("shapelets", "intervals", "dictionary")
+CLASSIFIERS = ("forest", "logistic", "ridge")
 _CHOICES = {
     "quality": QUALITIES,
     "distance": tuple(DISTANCES),
@@ -23,7 +25,15 @@ _CHOICES = {
     "scope": SCOPES,
 }
 MOST_NOISED = 2**14  # candidates: beyond, noised keys would pass the padding of `top_indices`
-_COUNTS = ("n_candidates", "n_shapelets", "n_trees", "n_thresholds", "n_steps", "batch_size")
+_COUNTS = (
+    "n_candidates",
+    "n_shapelets",
+    "n_trees",
+    "n_thresholds",
+    "n_steps",
+    "batch_size",
+    "n_intervals",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +44,16 @@ class Settings:
     distance: "dot" (convolution) or "elementwise" (the basic protocol); equal results.
     lengths: candidate lengths; None for the grid from min(3, N/4) to N.
     time_contract: seconds after which the search stops at the nearest batch boundary.
+    doublings: of the steps of the ridge classifier; None for a rule from the public counts.
     epsilon: differential privacy of what P0 learns; only where it can be proved, see `check`.
-    seed: of the public choices (order of batches, row weights, features of a split).
+    features: kinds of candidates: "shapelets", "intervals", "dictionary"; the best of all are kept.
+    n_intervals: public random intervals, with seven statistics each.
+    seed: of the public choices (order of batches, intervals, row weights, features of a split).
     """
 
     quality: str = "f"
     distance: str = "dot"
-    classifier: str = "logistic"
+    classifier: str = "ridge"
     scope: str = "federated"
     n_candidates: int = 500
     n_shapelets: int = 200
@@ -52,8 +65,11 @@ class Settings:
     depth: int | None = None
     n_thresholds: int = 8
     n_steps: int = 300
+    doublings: int | None = None
     penalty: float = 1e-3
     batch_size: int = 32
+    features: tuple[str, ...] = ("shapelets",)
+    n_intervals: int = 150
     epsilon: float | None = None
     seed: int = 0
 
@@ -63,6 +79,7 @@ class Settings:
                 raise TacitError(
                     f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
                 )
+        _check_features(self.features)
         for name in _COUNTS:
             check_at_least(getattr(self, name), 1, name=name)
         check_at_least(self.seed, 0, name="seed")
@@ -73,6 +90,12 @@ class Settings:
                 f"time_contract must be finite and above 0 seconds, got {self.time_contract!r}; "
                 "leave it out to examine all candidates."
             )
+        if self.doublings is not None:
+            check_at_least(self.doublings, 1, name="doublings")
+            if self.doublings > MOST_DOUBLINGS:
+                raise TacitError(
+                    f"doublings must lie between 1 and {MOST_DOUBLINGS}, got {self.doublings!r}."
+                )
         if not 0.0 <= self.penalty < math.inf:
             raise TacitError(f"penalty must be finite and at least 0, got {self.penalty!r}.")
         if self.epsilon is not None:
@@ -84,6 +107,10 @@ class Settings:
             raise TacitError(
                 f"with epsilon at most {MOST_NOISED} candidates fit the shared arithmetic, got "
                 f"{self.n_candidates}; examine fewer."
+            )
+        if self.features != ("shapelets",):
+            raise TacitError(
+                f"epsilon is offered for shapelets only, got features {', '.join(self.features)}."
             )
         searching = self.scope == "federated" and self.quality == "ig"
         if self.classifier != "forest" or not (searching or self.scope == "local-search"):
@@ -105,14 +132,26 @@ class Settings:
             return None
         return self.epsilon - (self.selection_epsilon or 0.0)
 
+    @property
+    def n_kept(self) -> int:
+        """How many candidates are kept in all: half as many more where several kinds compete."""
+        return self.n_shapelets if len(self.features) == 1 else self.n_shapelets * 3 // 2
+
     def forest_depth(self, n_classes: int) -> int:
         """The depth of the trees."""
         return default_depth(n_classes) if self.depth is None else self.depth
+
+    def ridge_doublings(self, *, n_series: int, n_features: int) -> int:
+        """How often the ridge classifier doubles its steps."""
+        if self.doublings is not None:
+            return self.doublings
+        return default_doublings(n_series=n_series, n_features=n_features)
 
     def to_params(self) -> dict[str, Any]:
         """Plain values for a plan."""
         plain = asdict(self)
         plain["lengths"] = None if self.lengths is None else list(self.lengths)
+        plain["features"] = list(self.features)
         return plain
 
 
@@ -127,7 +166,23 @@ def settings_from(params: Mapping[str, Any]) -> Settings:
     values = dict(params)
     if values.get("lengths") is not None:
         values["lengths"] = tuple(check_at_least(v, 1, name="lengths") for v in values["lengths"])
+    if "features" in values:
+        values["features"] = feature_kinds(values["features"])
     for name, value in values.items():
         if isinstance(value, float) and math.isnan(value):
             raise TacitError(f"{name} is not a number; give a value or leave it out.")
     return Settings(**values)
+
+
+def feature_kinds(asked: Any) -> tuple[str, ...]:
+    """The kinds named by one word, "all" among them, or by several."""
+    names = (asked,) if isinstance(asked, str) else tuple(asked)
+    if names == ("all",):
+        return FEATURES
+    _check_features(names)
+    return tuple(kind for kind in FEATURES if kind in names)
+
+
+def _check_features(names: tuple[Any, ...]) -> None:
+    if not names or len(set(names)) != len(names) or not set(names) <= set(FEATURES):
+        raise TacitError(f"features must be some of {', '.join(FEATURES)}, or all, got {names!r}.")

@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.silo.party.folder import PartyFolder, read_folder
-from tacit.silo.party.frames import FrameSocket
+from tacit.silo.party.links.frames import FrameSocket
 from tacit.silo.party.own_data import OwnData
 from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT, run_party
 

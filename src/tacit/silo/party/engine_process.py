@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tacit.silo.party.frames import FrameError, Header, encode, read_frame
+from tacit.silo.party.links.frames import FrameError, Header, encode, read_frame
 
 OnEngineFrame = Callable[[Header, bytes], None]
 OnEngineEnd = Callable[[str, bool], None]

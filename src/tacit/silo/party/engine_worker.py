@@ -11,7 +11,6 @@ import importlib
 import signal
 import socket
 import sys
-import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.silo.party.frames import FrameSocket, Header
+from tacit.silo.party.links.frames import FrameSocket, Header
 from tacit.silo.party.mailbox import EngineMailbox
 from tacit.silo.party.programs import load_program
 from tacit.silo.plan import Plan, plan_from_dict
@@ -28,6 +27,9 @@ from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.session import LocalInputs, ProgramResult
 
 _PR_SET_PDEATHSIG = 1
+_NO_MEMORY = (
+    "the engine ran out of memory; agree on a smaller batch_size or fewer series with all parties."
+)
 
 
 def main(descriptor: int) -> None:
@@ -44,6 +46,8 @@ def main(descriptor: int) -> None:
         frames.send({"t": "fault", "rank": fault.rank, "what": fault.what})
     except TacitError as error:
         frames.send({"t": "error", "sentence": str(error), "own": True})
+    except MemoryError:
+        frames.send({"t": "error", "sentence": _NO_MEMORY, "own": True})
     except RuntimeError as error:
         # SPU's own errors, a lost link in most cases; the party decides who is at fault.
         traceback.print_exc()
@@ -86,23 +90,22 @@ def run_order(order: Header, payload: bytes, box: EngineMailbox) -> tuple[Header
     data = load(payload)
     inputs = LocalInputs(X=data["X"], y=data["y"].astype(np.intp), private=order["private"])
     program = load_program(order["program"])
-    with tempfile.TemporaryDirectory(prefix="tacit-engine-") as scratch:
-        log = Path(scratch) / "spu.log"
-        link = _open_link(order, plan, rank, log)
-        cache = Path(order["cache"]) if order.get("cache") else None
-        session = SpuSession(
-            plan,
-            rank,
-            mailbox=box,
-            link=link,
-            log=log,
-            compiler=Compiler(cache),
-            progress=box.progress,
-        )
-        start = time.monotonic()
-        result = program(session, inputs, plan)
-        session.public_barrier()
-        seconds = time.monotonic() - start
+    log = Path(order["log"])
+    link = _open_link(order, plan, rank, log)
+    cache = Path(order["cache"]) if order.get("cache") else None
+    session = SpuSession(
+        plan,
+        rank,
+        mailbox=box,
+        link=link,
+        log=log,
+        compiler=Compiler(cache),
+        progress=box.progress,
+    )
+    start = time.monotonic()
+    result = program(session, inputs, plan)
+    session.public_barrier()
+    seconds = time.monotonic() - start
     return _report(session, result, seconds), save(_contiguous(result))
 
 
@@ -124,7 +127,7 @@ def _report(session: Any, result: ProgramResult, seconds: float) -> Header:
 
 
 def _open_link(order: Header, plan: Plan, rank: int, log: Path) -> Any | None:
-    """SPU's own link among the computing parties, with the same certificates."""
+    """SPU's own link among the computing parties, over sockets that the party carries."""
     from spu import libspu
 
     options = libspu.logging.LogOptions()
@@ -135,7 +138,7 @@ def _open_link(order: Header, plan: Plan, rank: int, log: Path) -> Any | None:
         return None
     desc = libspu.link.Desc()
     desc.id = plan.fingerprint[:16]
-    for name, address in zip(plan.parties, order["addresses"][: plan.n_computing], strict=False):
+    for name, address in zip(plan.parties, order["addresses"], strict=False):
         desc.add_party(name, address)
     milliseconds = int(1000 * float(order["engine_seconds"]))
     desc.recv_timeout_ms = desc.http_timeout_ms = milliseconds
@@ -143,13 +146,6 @@ def _open_link(order: Header, plan: Plan, rank: int, log: Path) -> Any | None:
     desc.connect_retry_interval_ms = 100
     desc.connect_retry_times = max(1, int(10 * float(order["join_seconds"])))
     desc.retry_opts.max_retry = 0
-    if order["tls"]:
-        desc.enable_ssl = True
-        for side in (desc.client_ssl_opts, desc.server_ssl_opts):
-            side.cert.certificate_path = order["certificate"]
-            side.cert.private_key_path = order["key"]
-            side.verify.ca_file_path = order["trusted"]
-            side.verify.verify_depth = 1
     return libspu.link.create_brpc(desc, rank)
 
 

@@ -27,25 +27,28 @@ class Limits:
     """How long a party waits, in seconds, before it gives up and names whom it waited for.
 
     join: for all the others to join. silence: for a sign of life from each (there is a heartbeat
-    every second). engine: for one message of the computation itself.
+    every second). engine: for one message of the computation itself. `memory_gb` is what the engine
+    may take; left out, what the machine has free.
     """
 
     join_seconds: float = 60.0
     silence_seconds: float = 15.0
     engine_seconds: float = 600.0
+    memory_gb: float | None = None
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in ("join_seconds", "silence_seconds", "engine_seconds"):
             check_positive(getattr(self, name), name=f"limits.{name}", advice="give seconds")
+        if self.memory_gb is not None:
+            check_positive(self.memory_gb, name="limits.memory_gb", advice="give gigabytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Where a party listens: for its peers (`control`) and, if it computes, for the engines."""
+    """Where a party listens, host:port, and the certificate that it must show there."""
 
     name: str
-    control: str
-    engine: str
+    address: str
     certificate: Path
 
 
@@ -61,8 +64,8 @@ class PartyFolder:
     trusted: Path
     out: Path
     data: Path | None = None
-    tls: bool = True
     limits: Limits = field(default_factory=Limits)
+    stated_fingerprint: str = ""
 
     @property
     def rank(self) -> int:
@@ -82,9 +85,8 @@ def write_folders(
     folder: Path,
     terms: Terms,
     *,
-    addresses: Sequence[tuple[str, str]],
+    addresses: Sequence[str],
     limits: Limits,
-    tls: bool = True,
 ) -> dict[str, Path]:
     """Write one folder per party, with new keys; return each party's `party.toml`.
 
@@ -103,29 +105,21 @@ def write_folders(
         home = folder / name
         for other, content in certificates.items():
             write_atomic(home / "peers" / f"{other}.crt", content)
-        values = _values(name, terms, addresses=addresses, limits=limits, tls=tls)
+        values = _values(name, terms, addresses=addresses, limits=limits)
         write_toml(home / "party.toml", values, comment=_COMMENT)
     return {name: folder / name / "party.toml" for name in terms.parties}
 
 
-def _values(
-    name: str, terms: Terms, *, addresses: Sequence[tuple[str, str]], limits: Limits, tls: bool
-) -> dict[str, Any]:
+def _values(name: str, terms: Terms, *, addresses: Sequence[str], limits: Limits) -> dict[str, Any]:
     return {
         "name": name,
         "key": "party.key",
         "certificate": "party.crt",
         "out": "out",
-        "tls": tls,
         "limits": asdict(limits),
         "peers": [
-            {
-                "name": peer,
-                "control": control,
-                "engine": engine,
-                "certificate": f"peers/{peer}.crt",
-            }
-            for peer, (control, engine) in zip(terms.parties, addresses, strict=True)
+            {"name": peer, "address": address, "certificate": f"peers/{peer}.crt"}
+            for peer, address in zip(terms.parties, addresses, strict=True)
         ],
         "plan": {"fingerprint": terms.fingerprint, **terms.to_dict()},
     }
@@ -142,43 +136,53 @@ def renew_keys(folder: PartyFolder) -> str:
     return fingerprint(folder.certificate)
 
 
-def read_folder(path: Path) -> PartyFolder:
-    """Read `party.toml`, check it, and join the trusted certificates into one file."""
+def read_folder(path: Path, *, accept_any_plan: bool = False) -> PartyFolder:
+    """Read `party.toml`, check it, and join the trusted certificates into one file.
+
+    With `accept_any_plan` the caller looks at the plan's fingerprint itself.
+    """
     plain = read_toml(path)
     try:
-        return _folder_of(plain, path.resolve().parent)
+        folder = _folder_of(plain, path.resolve().parent)
     except (KeyError, TypeError) as error:
         raise TacitError(f"the configuration {path} lacks or misuses {error}.") from error
+    if not accept_any_plan:
+        check_fingerprint(folder)
+    return folder
+
+
+def rewrite_plan(path: Path, terms: Terms) -> None:
+    """Write other terms and their fingerprint into a `party.toml`, whole or not at all.
+
+    The peers follow the order of the plan's parties, whose first one is the initiator.
+    """
+    plain = read_toml(path)
+    order = {name: rank for rank, name in enumerate(terms.parties)}
+    plain["peers"] = sorted(plain["peers"], key=lambda peer: order[peer["name"]])
+    plain["plan"] = {"fingerprint": terms.fingerprint, **terms.to_dict()}
+    write_toml(path, plain, comment=_COMMENT)
 
 
 def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
-    terms = _terms(dict(plain["plan"]))
+    plan = dict(plain["plan"])
+    stated = str(plan.pop("fingerprint", ""))
+    terms = terms_from_dict(plan)
     peers = tuple(
-        Peer(
-            name=p["name"],
-            control=p["control"],
-            engine=p["engine"],
-            certificate=home / p["certificate"],
-        )
+        Peer(name=p["name"], address=p["address"], certificate=home / p["certificate"])
         for p in plain["peers"]
     )
     if tuple(p.name for p in peers) != terms.parties:
-        raise TacitError("the [[peers]] must be the plan's parties, in the same order.")
+        raise TacitError("the peers must be the plan's parties, in the same order.")
     if plain["name"] not in terms.parties:
         raise TacitError(f"this party, {plain['name']!r}, is not among the plan's parties.")
     for peer in peers:
-        split_address(peer.control)
-        split_address(peer.engine)
+        split_address(peer.address)
     own = peers[terms.parties.index(plain["name"])]
     if fingerprint(own.certificate) != fingerprint(home / plain["certificate"]):
         raise TacitError(
             f"{home / plain['certificate']} is not the certificate in {own.certificate}, which "
             "the others know; put the same file in both places and give it to the others."
         )
-    tls = plain.get("tls", True)
-    hosts = {split_address(address)[0] for p in peers for address in (p.control, p.engine)}
-    if not tls and hosts != {"127.0.0.1"}:
-        raise TacitError("tls = false is for measurements on 127.0.0.1 only.")
     return PartyFolder(
         name=plain["name"],
         terms=terms,
@@ -188,21 +192,19 @@ def _folder_of(plain: dict[str, Any], home: Path) -> PartyFolder:
         trusted=_join_certificates(peers, home),
         out=home / plain.get("out", "out"),
         data=home / plain["data"] if "data" in plain else None,
-        tls=bool(tls),
         limits=Limits(**plain.get("limits", {})),
+        stated_fingerprint=stated,
     )
 
 
-def _terms(plan: dict[str, Any]) -> Terms:
-    expected = plan.pop("fingerprint", None)
-    terms = terms_from_dict(plan)
-    if expected != terms.fingerprint:
+def check_fingerprint(folder: PartyFolder) -> None:
+    """Refuse a plan that was changed by hand: nobody else may have agreed to it."""
+    if folder.stated_fingerprint != folder.terms.fingerprint:
         raise TacitError(
-            f"the plan has the fingerprint {terms.fingerprint[:16]}..., its file says "
-            f"{str(expected)[:16]}...; agree on the change with all parties, then write the new "
-            "fingerprint everywhere."
+            f"the plan has the fingerprint {folder.terms.fingerprint}, its file says "
+            f"{folder.stated_fingerprint[:16]}...; agree on the change with all parties, then have "
+            "each run 'tacit silo plan party.toml --accept'."
         )
-    return terms
 
 
 def _join_certificates(peers: Sequence[Peer], home: Path) -> Path:

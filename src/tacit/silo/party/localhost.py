@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.party.folder import Limits, write_folders
-from tacit.silo.party.frames import encode
+from tacit.silo.party.links.frames import encode
 from tacit.silo.party.model_file import read_model
 from tacit.silo.party.party import OTHERS_FAULT, OWN_FAULT
 from tacit.silo.party.receipts import Receipt, read_receipt
@@ -58,7 +58,6 @@ def run_federation(
     plan: Plan,
     inputs: Sequence[LocalInputs],
     *,
-    tls: bool = True,
     progress: Progress | None = None,
     limits: Limits | None = None,
     cache: Path | None = None,
@@ -83,11 +82,10 @@ def run_federation(
             plan.terms,
             addresses=addresses,
             limits=limits or Limits(),
-            tls=tls,
         )
         # The caller wrote the plan, so the caller agrees to its program.
         options = ["--cache", str(cache or default_cache()), "--program", plan.program]
-        _PartyProcesses(configs, options, progress=progress or silent).finish(inputs)
+        run_parties(configs, options, inputs, progress=progress or silent)
         outs = [config.parent / "out" for config in configs.values()]
         return FederationResult(
             arrays=read_model(outs[0]),
@@ -96,20 +94,30 @@ def run_federation(
         )
 
 
+def run_parties(
+    configs: Mapping[str, Path],
+    options: Sequence[str],
+    inputs: Sequence[LocalInputs],
+    *,
+    progress: Progress = silent,
+) -> None:
+    """One process per configuration, with the inputs of the same rank, until all have ended."""
+    _PartyProcesses(configs, options, progress=progress).finish(inputs)
+
+
 @contextmanager
-def local_addresses(n_parties: int) -> Iterator[list[tuple[str, str]]]:
-    """A control and an engine address on this machine for each party, all of them different.
+def local_addresses(n_parties: int) -> Iterator[list[str]]:
+    """An address on this machine for each party, all of them different.
 
     Nobody else is given one of them before our own processes listen there: on Linux the ports
     stay bound until the end. Listening there is still possible, because SO_REUSEADDR, which
     every server sets, shares a port with a socket that is merely bound.
     """
     with ExitStack() as held:
-        ports = [_hold_port(held) for _ in range(2 * n_parties)]
+        ports = [_hold_port(held) for _ in range(n_parties)]
         if sys.platform != "linux":
             held.close()
-        addresses = [f"127.0.0.1:{port}" for port in ports]
-        yield list(zip(addresses[::2], addresses[1::2], strict=True))
+        yield [f"127.0.0.1:{port}" for port in ports]
 
 
 def _hold_port(held: ExitStack) -> int:

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.silo.party.frames import FrameSocket, Header
+from tacit.silo.party.links.frames import FrameSocket, Header
 
 
 class EngineMailbox:

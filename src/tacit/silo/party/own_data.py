@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
+from tacit.silo.party.hello import Refusal
 from tacit.silo.plan import Facts
 
 
@@ -34,11 +35,17 @@ class OwnData:
         )
 
 
-def read_data(path: Path, *, label: str | None = None) -> OwnData:
-    """A party's data file in any of the formats that the package reads."""
+def read_data(path: Path | None, *, label: str | None = None) -> OwnData:
+    """A party's data file in any of the formats that the package reads, or a `Refusal`."""
     from tacit.data.formats import read_table
 
-    if not path.is_file():
-        raise TacitError(f"there is no data file {path}; give this party's own series.")
-    X, labels = read_table(path, label=label)
+    if path is None or not path.is_file():
+        what = "this party has no data" if path is None else f"there is no data file {path}"
+        raise Refusal(
+            f"{what}; give --data FILE, or 'data' in party.toml.", public="it has no data file"
+        )
+    try:
+        X, labels = read_table(path, label=label)
+    except TacitError as error:
+        raise Refusal(str(error), public="its own data were rejected") from error
     return OwnData(X=X, labels=labels)

@@ -8,27 +8,32 @@ limits of its configuration, with one sentence that names the party at fault, an
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit.errors import TacitError
 from tacit.silo.party.engine_process import EngineProcess
-from tacit.silo.party.folder import PartyFolder
-from tacit.silo.party.frames import Header
-from tacit.silo.party.mesh import Mesh, RunFailure
-from tacit.silo.party.model_file import MODEL, bind_to_series, write_model
+from tacit.silo.party.folder import PartyFolder, check_fingerprint
+from tacit.silo.party.hello import Refusal, cannot_take_part, facts_in, hello_of
+from tacit.silo.party.links.frames import Header
+from tacit.silo.party.links.gate import Gate, Purpose
+from tacit.silo.party.links.mesh import Mesh, RunFailure
+from tacit.silo.party.links.tunnel import EngineFolder, Tunnel
+from tacit.silo.party.model_file import bind_to_series
 from tacit.silo.party.own_data import OwnData
-from tacit.silo.party.programs import program_path
-from tacit.silo.party.receipts import RECEIPT, Receipt, receipt_from_dict, write_receipt
+from tacit.silo.party.programs import check_params, check_plan, program_path
+from tacit.silo.party.receipts import receipt_from_dict
+from tacit.silo.party.results import Outcome, Results
+from tacit.silo.party.run_log import RunLog, no_log
+from tacit.silo.party.spending import DataBudget
 from tacit.silo.plan import (
+    COMPUTING,
     Facts,
     Plan,
     complete_plan,
-    facts_from_dict,
-    first_difference,
-    running_versions,
 )
 from tacit.system.progress import Progress, silent
 
@@ -38,14 +43,6 @@ BLAME_DELAY_SECONDS = 2.0
 BAD_DATA_SECONDS = 10.0
 # How a party tells the process that started it whose fault it was.
 OWN_FAULT, OTHERS_FAULT = "own fault: ", "fault of another: "
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a finished run leaves at a party; `model` holds the initiator's arrays (safetensors)."""
-
-    receipt: Receipt
-    model: bytes | None
 
 
 class PartyError(TacitError):
@@ -62,25 +59,41 @@ class Party:
     def __init__(
         self,
         folder: PartyFolder,
-        data: OwnData | TacitError,
+        data: OwnData | Refusal,
         *,
         progress: Progress = silent,
         cache: Path | None = None,
         program: str | None = None,
+        budget: DataBudget | None = None,
+        log: RunLog = no_log,
     ) -> None:
-        if isinstance(data, TacitError):
+        self._results = Results(folder.out)
+        data = first_refusal(folder, self._results, program) or data
+        if isinstance(data, Refusal):
             # Join only to tell the others, and do not wait long for them.
             short = min(folder.limits.join_seconds, BAD_DATA_SECONDS)
             folder = replace(folder, limits=replace(folder.limits, join_seconds=short))
         self._folder = folder
-        self._program = program_path(folder.terms.program, agreed=program)
-        self._data = data
+        self._agreed_program = program
+        self._data: OwnData | TacitError = data
+        self._budget = budget
+        self._plan: Plan | None = None
+        self._log = log
         self._progress = progress
         self._cache = cache
         self._facts: dict[int, Facts] = {}
         self._done: set[int] = set()
-        self._report: tuple[Header, bytes] | None = None
-        self._mesh = Mesh(folder, on_hello=self._heard_hello, on_frame=self._heard_peer)
+        self._outcome: Outcome | None = None
+        self._gate = Gate(folder)
+        self._mesh = Mesh(folder, self._gate, on_hello=self._heard_hello, on_frame=self._heard_peer)
+        self._scratch = EngineFolder()
+        self._tunnel = Tunnel(
+            self._gate,
+            self._scratch.path,
+            rank=folder.rank,
+            n_computing=COMPUTING[folder.terms.protocol],
+            on_lost=self._tunnel_lost,
+        )
         self._engine = EngineProcess(
             log=folder.out / "engine.log",
             on_frame=self._heard_engine,
@@ -90,25 +103,54 @@ class Party:
     async def run(self) -> Outcome:
         """Join, agree, compute; the outcome, or one error that names the party at fault."""
         try:
-            await self._mesh.open(self._hello())
-            if isinstance(self._data, OwnData):
-                self._facts[self._folder.rank] = self._data.facts()
-                await self._engine.start()
+            await self._open()
             await self._mesh.wait_until_joined()
-            plan = self._agree()
-            self._order(plan)
-            await self._wait()
-            return self._outcome(plan)
+            self._log("joined", parties=list(self._folder.terms.parties))
+            self._plan = self._agree()
+            self._log("agreed", fingerprint=self._plan.fingerprint)
+            self._debit(self._plan)
+            self._order(self._plan)
+            return await self._wait()
         except RunFailure as failure:
             await self._tell(failure.culprit, str(failure))
-            own = failure.culprit == self._folder.name
+            own = failure.culprit == self._folder.name or isinstance(self._data, TacitError)
             raise PartyError(self._own_sentence(failure), own=own) from None
+        except Refusal as refusal:
+            self._data = refusal
+            await self._tell(self._folder.name, str(self._cannot_take_part(refusal)))
+            raise
         except TacitError as error:
             await self._tell(self._folder.name, f"party '{self._folder.name}' stopped: {error}")
             raise
         finally:
             await self._engine.end()
+            await self._gate.shut()
+            await self._tunnel.close()
             await self._mesh.close()
+            self._scratch.remove()
+
+    def _accept(self, rank: int, purpose: Purpose) -> asyncio.BaseProtocol | None:
+        return self._mesh.accept(rank) if purpose == Purpose.MESH else self._tunnel.accept(rank)
+
+    async def _open(self) -> None:
+        """Listen, start the engine and begin to join; who cannot listen still tells the others."""
+        try:
+            await self._gate.open(self._accept)
+        except TacitError as error:
+            self._data = Refusal(str(error), public="it cannot listen at its address")
+        await self._tunnel.open(join_seconds=self._folder.limits.join_seconds)
+        mine: Facts | Refusal
+        if isinstance(self._data, OwnData):
+            mine = self._facts[self._folder.rank] = self._data.facts()
+            await self._engine.start()
+        else:
+            assert isinstance(self._data, Refusal)
+            mine = self._data
+        self._mesh.open(hello_of(self._folder, mine))
+        self._log("waiting", parties=[peer.name for peer in self._mesh.others])
+
+    def _cannot_take_part(self, refusal: Refusal) -> RunFailure:
+        return cannot_take_part(self._folder.name, refusal.public)
 
     def _own_sentence(self, failure: RunFailure) -> str:
         # What is wrong with our own data is said in full only here, never to the others.
@@ -120,42 +162,27 @@ class Party:
 
     # -- agreeing --------------------------------------------------------------------------
 
-    def _hello(self) -> Header:
-        hello: Header = {
-            "t": "hello",
-            "name": self._folder.name,
-            "versions": running_versions(),
-            "terms": self._folder.terms.to_dict(),
-        }
-        if isinstance(self._data, OwnData):
-            hello["facts"] = self._data.facts().to_dict()
-        return hello
-
     def _heard_hello(self, rank: int, hello: Header) -> None:
         """Compare a peer's versions and terms with ours as soon as they come."""
-        name = self._folder.terms.parties[rank]
-        for what, mine in (("version", running_versions()), ("plan", self._folder.terms.to_dict())):
-            theirs = hello.get("versions" if what == "version" else "terms", {})
-            difference = first_difference(mine, theirs)
-            if difference is not None:
-                raise RunFailure(
-                    name,
-                    f"party '{name}' has a different {what} from '{self._folder.name}': "
-                    f"{difference}; agree on one and start again.",
-                )
-        if hello.get("facts") is None:
-            raise RunFailure(name, f"party '{name}' cannot take part: its own data were rejected.")
-        self._facts[rank] = facts_from_dict(hello["facts"])
+        self._facts[rank] = facts_in(hello, self._folder, rank=rank)
 
     def _agree(self) -> Plan:
         """The whole plan; every party computes the same one, or refuses for the same reason."""
-        if isinstance(self._data, TacitError):
-            raise RunFailure(
-                self._folder.name,
-                f"party '{self._folder.name}' cannot take part: its own data were rejected.",
-            )
+        if isinstance(self._data, Refusal):
+            raise self._cannot_take_part(self._data)
         ranks = range(len(self._folder.terms.parties))
-        return complete_plan(self._folder.terms, [self._facts[rank] for rank in ranks])
+        plan = complete_plan(self._folder.terms, [self._facts[rank] for rank in ranks])
+        check_plan(plan, memory_gb=self._folder.limits.memory_gb)
+        return plan
+
+    def _debit(self, plan: Plan) -> None:
+        """Before anything is shared; the others hear that we stop, not what our ledger holds."""
+        if self._budget is None:
+            return
+        try:
+            self._budget.debit(plan, rank=self._folder.rank)
+        except TacitError as error:
+            raise Refusal(str(error), public="its ledger refused") from error
 
     # -- computing -------------------------------------------------------------------------
 
@@ -169,13 +196,10 @@ class Party:
             "t": "order",
             "plan": plan.to_dict(),
             "rank": self._folder.rank,
-            "program": self._program,
+            "program": program_path(plan.program, agreed=self._agreed_program),
             "private": dict(self._data.private),
-            "addresses": [peer.engine for peer in self._folder.peers],
-            "tls": self._folder.tls,
-            "key": str(self._folder.key),
-            "certificate": str(self._folder.certificate),
-            "trusted": str(self._folder.trusted),
+            "addresses": self._tunnel.addresses,
+            "log": str(self._scratch.path / "spu.log"),
             "join_seconds": self._folder.limits.join_seconds,
             "engine_seconds": self._folder.limits.engine_seconds,
             "cache": str(self._cache) if self._cache else None,
@@ -188,12 +212,9 @@ class Party:
         if kind == "mail":
             self._mesh.send(int(header["to"]), {"t": "mail", "h": header["h"]}, payload)
         elif kind == "progress":
-            self._progress(header["done"], header["total"], header["message"])
+            self._show_progress(header)
         elif kind == "result":
-            self._report = (header, payload)
-            self._done.add(self._folder.rank)
-            for peer in self._mesh.others:
-                self._mesh.send(peer.rank, {"t": "done"})
+            self._keep_result(header, payload)
         elif kind == "error":
             self._engine_failed(header["sentence"], own_fault=bool(header["own"]))
         elif kind == "fault":
@@ -236,53 +257,114 @@ class Party:
         loop = asyncio.get_running_loop()
         loop.call_later(BLAME_DELAY_SECONDS, self._mesh.fail, self._folder.name, sentence)
 
-    async def _wait(self) -> None:
+    def _tunnel_lost(self, rank: int, reason: str, is_fault: bool) -> None:
+        """A peer's engine is cut off; a peer that has finished or says why comes first."""
+        delay = 0.0 if is_fault else BLAME_DELAY_SECONDS
+        asyncio.get_running_loop().call_later(delay, self._blame_tunnel, rank, reason)
+
+    def _blame_tunnel(self, rank: int, reason: str) -> None:
+        if rank not in self._done:
+            name = self._folder.terms.parties[rank]
+            self._mesh.fail(name, f"party '{name}' {reason}; start all parties again.")
+
+    def _show_progress(self, header: Header) -> None:
+        done, total, message = header["done"], header["total"], header["message"]
+        self._progress(done, total, message)
+        sent = self._tunnel.n_sent
+        self._log("progress", done=done, total=total, message=message, engine_bytes_sent=sent)
+
+    def _keep_result(self, header: Header, payload: bytes) -> None:
+        """Have the result on the drive before the others are told that this party is done."""
+        self._outcome = self._outcome_of(header, payload)
+        try:
+            self._results.stage(self._outcome)
+        except OSError as error:
+            self._mesh.fail(
+                self._folder.name,
+                f"party '{self._folder.name}' cannot write its result ({error.strerror}); make "
+                "room there and start all parties again.",
+            )
+            return
+        self._done.add(self._folder.rank)
+        for peer in self._mesh.others:
+            self._mesh.send(peer.rank, {"t": "done"})
+
+    def _outcome_of(self, header: Header, payload: bytes) -> Outcome:
+        assert self._plan is not None
+        assert isinstance(self._data, OwnData)
+        fields = {"party": self._folder.name, "plan": self._plan.to_dict(), **header}
+        model = bind_to_series(payload, self._data.X) if self._folder.rank == 0 else None
+        return Outcome(receipt=receipt_from_dict(fields), model=model)
+
+    async def _wait(self) -> Outcome:
         while not self._finished and not self._mesh.failed.done():
+            if self._tunnel.is_complete:
+                await self._gate.shut()  # nobody else is expected
             await asyncio.sleep(0.02)
         if not self._finished:
             raise self._mesh.failed.result()
         await self._mesh.flush(within=10.0)
+        assert self._outcome is not None
+        self._results.publish()
+        self._log("finished", seconds=self._outcome.receipt.seconds)
+        return self._outcome
 
-    def _outcome(self, plan: Plan) -> Outcome:
-        assert self._report is not None
-        header, payload = self._report
-        fields = {"party": self._folder.name, "plan": plan.to_dict(), **header}
-        fields["tls"] = self._folder.tls
-        model = None
-        if self._folder.rank == 0:
-            assert isinstance(self._data, OwnData)
-            model = bind_to_series(payload, self._data.X)
-        return Outcome(receipt=receipt_from_dict(fields), model=model)
+
+def first_refusal(
+    folder: PartyFolder, results: Results, program: str | None, *, touch: bool = True
+) -> Refusal | None:
+    """Why this party cannot take part, whatever its data are; None if it can.
+
+    `touch` puts the results of an earlier run aside.
+    """
+    try:
+        check_fingerprint(folder)
+    except TacitError as error:
+        public = "its plan does not have the fingerprint that its file states"
+        return Refusal(str(error), public=public)
+    try:
+        program_path(folder.terms.program, agreed=program)
+        check_params(folder.terms.program, folder.terms.params)
+        results.begin(touch=touch)
+    except Refusal as refusal:
+        return refusal
+    except OSError as error:
+        sentence = f"{folder.out} cannot be written to ({error.strerror}); choose another folder."
+        return Refusal(sentence, public="it cannot write to its output folder")
+    return None
 
 
 def run_party(
     folder: PartyFolder,
-    data: OwnData | TacitError,
+    data: OwnData | Refusal,
     *,
     progress: Progress = silent,
     cache: Path | None = None,
     program: str | None = None,
+    budget: DataBudget | None = None,
+    log: RunLog = no_log,
 ) -> Outcome:
     """Run one party to its end, write its receipt (and model), and return them.
 
     Parties: those of the plan, of which the first two (CHEETAH) or three (ABY3) compute.
     Corruption: one computing party, passive; no dealer.
     Opens: what the receipt lists, nothing else.
+    Debits `budget` before anything is shared, if the plan has an epsilon.
     """
 
     async def run() -> Outcome:
         # Failed handshakes by strangers do not matter; everything else is handled where it occurs.
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-        party = Party(folder, data, progress=progress, cache=cache, program=program)
+        party = Party(
+            folder, data, progress=progress, cache=cache, program=program, budget=budget, log=log
+        )
         return await party.run()
 
-    for name in (MODEL, RECEIPT):
-        # Nothing of an earlier run may pass for the result of this one, nor be lost if this fails.
-        earlier = folder.out / name
-        if earlier.exists():
-            earlier.replace(earlier.with_name(f"{name}.previous"))
-    outcome = asyncio.run(run())
-    if outcome.model is not None:
-        write_model(folder.out, outcome.model)
-    write_receipt(folder.out, outcome.receipt)
-    return outcome
+    try:
+        return asyncio.run(run())
+    except TacitError as error:
+        log("failed", reason=str(error))
+        raise
+    finally:
+        with suppress(OSError):
+            Results(folder.out).drop()

@@ -10,16 +10,15 @@ from typing import Any
 
 from tacit.errors import BundleError
 from tacit.guarantee import MpcGuarantee
+from tacit.silo.party.spending import opened_privacy
 from tacit.silo.plan import Plan, plan_from_dict
 from tacit.silo.secure.openings import Opening, opening_from_dict, summarise
 from tacit.system.files import write_secret
 
 RECEIPT = "receipt.json"
 _CHANNELS = (
-    "private channels: TLS 1.3 with pinned certificates between the parties; TLS between their "
-    "engines, which accept the certificate of any party, so no party impersonates another",
-    "only the computing parties can reach the engines' ports, which also accept unencrypted "
-    "connections: SPU cannot refuse them, so a firewall must",
+    "private channels: TLS 1.3 between the parties, for their engines too, each end pinned to the "
+    "certificate of exactly the party meant"
 )
 
 
@@ -35,12 +34,11 @@ class Receipt:
     rounds: int
     seconds: float
     traffic: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
-    tls: bool = True
 
     @property
     def guarantee(self) -> MpcGuarantee:
         """What the run protected, and everything that it opened."""
-        return guarantee_of(self.plan, self.opened, tls=self.tls)
+        return guarantee_of(self.plan, self.opened)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `receipt.json`."""
@@ -55,13 +53,11 @@ class Receipt:
             "rounds": self.rounds,
             "seconds": self.seconds,
             "traffic": [dict(t) for t in self.traffic],
-            "tls": self.tls,
         }
 
 
-def guarantee_of(plan: Plan, opened: tuple[Opening, ...], *, tls: bool) -> MpcGuarantee:
+def guarantee_of(plan: Plan, opened: tuple[Opening, ...]) -> MpcGuarantee:
     """The guarantee of a run under a plan, with the exact list of what was opened."""
-    channels = _CHANNELS if tls else ("no channel is protected: all parties are on 127.0.0.1",)
     computing = ", ".join(plan.parties[: plan.n_computing])
     return MpcGuarantee(
         n_parties=plan.n_parties,
@@ -71,7 +67,7 @@ def guarantee_of(plan: Plan, opened: tuple[Opening, ...], *, tls: bool) -> MpcGu
         opened=summarise(opened, plan.parties),
         assumptions=(
             f"the computing parties ({computing}) follow the protocol and do not collude",
-            *channels,
+            _CHANNELS,
             "the owners' machines and the package are genuine",
         ),
         not_covered=(
@@ -79,6 +75,7 @@ def guarantee_of(plan: Plan, opened: tuple[Opening, ...], *, tls: bool) -> MpcGu
             "what the opened values themselves say about the series",
             "parties that deviate from the protocol",
         ),
+        also=opened_privacy(plan.params),
     )
 
 
@@ -94,7 +91,6 @@ def receipt_from_dict(plain: Mapping[str, Any]) -> Receipt:
             rounds=int(plain["rounds"]),
             seconds=float(plain["seconds"]),
             traffic=tuple(plain.get("traffic", ())),
-            tls=bool(plain["tls"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(f"not a receipt: {error!r}.") from error

@@ -16,11 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from tacit.silo.secure.replicated import Pair, Replicated
+from tacit.silo.secure.replicated_sorting import sorted_low_bits as sorted_low_bits_of_shares
 from tacit.silo.secure.sorting_network import sorted_low_bits
 
 Shape = tuple[int, ...]
 # What every protocol written by hand rests on, beside its own source.
-_COMMON_SOURCES = ("replicated", "bit_slices", "sorting_network", "shares", "kernels", "faults")
+_COMMON_SOURCES = (
+    "replicated",
+    "replicated_sorting",
+    "wrapping",
+    "bit_slices",
+    "sorting_network",
+    "shares",
+    "kernels",
+    "faults",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +40,8 @@ class Kernel:
     `compiled` is a JAX function of module level for the engine. `replicated` takes one party's
     side of the protocols over replicated shares, its words of each operand and the same public
     arguments. `plaintext` is the JAX function of the plaintext twin. `output_shape` gives the shape
-    of the result from those of the operands, for owners who do not compute.
+    of the result from those of the operands and the public arguments, for owners who do not
+    compute.
     """
 
     name: str
@@ -64,10 +75,10 @@ def _sorted_low_bits_in_plaintext(keys: Any, *, n_bits: int) -> Any:
 
 
 def _replicated_sorted_low_bits(party: Replicated, keys: Pair, *, n_bits: int) -> Pair:
-    return party.sorted_low_bits(keys, n_bits=n_bits)
+    return sorted_low_bits_of_shares(party, keys, n_bits=n_bits)
 
 
-def _same_shape(keys: Shape) -> Shape:
+def _same_shape(keys: Shape, *, n_bits: int) -> Shape:
     return keys
 
 

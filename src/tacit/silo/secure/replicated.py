@@ -1,4 +1,4 @@
-"""Comparisons, minima and sorting over replicated shares of three parties, in bulk.
+"""Products, comparisons and minima over replicated shares of three parties, in bulk.
 
 The engine holds a value x of the ring of 2^64 as x_0 + x_1 + x_2, and party i knows x_i and
 x_{i+1}. This module computes on the same shares, in the rings of 2^32 and 2^64, what the search
@@ -13,23 +13,27 @@ pseudorandom function). How many messages there are, and their sizes, follow fro
 
 from __future__ import annotations
 
+import math
 import secrets
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from tacit.errors import TacitError
-from tacit.silo.secure.bit_slices import bits_of, to_slice, to_slices
+from tacit.silo.secure.bit_slices import bits_of, to_slices
 from tacit.silo.secure.faults import PeerFault
-from tacit.silo.secure.sorting_network import next_power_of_two
+from tacit.silo.secure.wrapping import wrapping_matmul
 
 Words = NDArray[Any]  # uint32 or uint64: all arithmetic wraps
 Pair = tuple[Words, Words]  # x_i and x_{i+1} at party i
 
 N_PARTIES = 3
 _KEY_BYTES = 32
+# Blocks that stay in the processor's cache: several times faster than one long call.
+_STREAM_BLOCK = 1 << 18
+_ZEROS = memoryview(bytes(_STREAM_BLOCK))
 # The party that adds its two shares where a sum of two is needed; not P0, who has most to send.
 _DEALER = 1
 
@@ -54,8 +58,15 @@ class KeyStream:
 
     def take(self, shape: tuple[int, ...], dtype: Any) -> Words:
         """The next uniform words."""
-        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        return np.frombuffer(self._cipher.update(bytes(n_bytes)), dtype=dtype).reshape(shape)
+        words = np.empty(math.prod(shape), dtype=dtype)
+        # The cipher wants room for one block more than it fills.
+        room = memoryview(bytearray(_STREAM_BLOCK + 15))
+        stream = words.view(np.uint8)
+        for start in range(0, stream.size, _STREAM_BLOCK):
+            n = min(_STREAM_BLOCK, stream.size - start)
+            filled = self._cipher.update_into(_ZEROS[:n], room)
+            stream[start : start + n] = np.frombuffer(room, dtype=np.uint8, count=filled)
+        return words.reshape(shape)
 
 
 class Replicated:
@@ -66,6 +77,7 @@ class Replicated:
         self._next, self._previous = (rank + 1) % N_PARTIES, (rank - 1) % N_PARTIES
         self.rank = rank
         self._traffic = [0, 0, 0, 0]
+        self.rounds = 1  # the longest chain of messages over all parties, so far
         mine = secrets.token_bytes(_KEY_BYTES)
         self._send(self._previous, mine)
         # The key of party i is known to i and i - 1.
@@ -92,6 +104,7 @@ class Replicated:
 
     def _reshared(self, z: Words) -> Pair:
         """Give the masked z_i to the party before, which holds (z_{i-1}, z_i)."""
+        self.rounds += 1
         self._send(self._previous, z.tobytes())
         other = np.frombuffer(self._receive(self._next, z.nbytes), dtype=z.dtype)
         return z, other.reshape(z.shape)
@@ -113,6 +126,7 @@ class Replicated:
 
     def deal(self, value: Words | None, shape: tuple[int, ...], dtype: Any, *, xor: bool) -> Pair:
         """Share a value that the dealer alone knows: one stream masks it, one share is zero."""
+        self.rounds += 1
         nothing = np.zeros(shape, dtype=dtype)
         if self.rank == _DEALER:
             assert value is not None
@@ -134,6 +148,28 @@ class Replicated:
         assert x is not None
         return (nothing, x) if self._previous == _DEALER else (x, nothing)
 
+    def half_product(self, dealt: Pair, known: Pair, *, xor: bool) -> Pair:
+        """The product of a dealt value with one that both others know; the dealer sends nothing.
+
+        Only w_0 of `known`, and e_1 and e_2 of `dealt`, are not zero. The dealer holds the shares
+        z_1 and z_2 of the product, two streams; P0 sends e_1 w_0 - z_1 and P2 sends e_2 w_0 - z_2
+        to each other, masked by a stream that the receiver lacks, and both add them to z_0.
+        """
+        self.rounds += 1
+        shape, dtype = dealt[0].shape, dealt[0].dtype
+        if self.rank == _DEALER:
+            return self._mine.take(shape, dtype), self._theirs.take(shape, dtype)
+        first = self._next == _DEALER
+        other = self._previous if first else self._next
+        stream = self._theirs if first else self._mine
+        factor, value = (known[0], dealt[1]) if first else (known[1], dealt[0])
+        mask = stream.take(shape, dtype)
+        part = (factor & value) ^ mask if xor else factor * value - mask
+        self._send(other, part.tobytes())
+        theirs = np.frombuffer(self._receive(other, part.nbytes), dtype=dtype).reshape(shape)
+        together = part ^ theirs if xor else part + theirs
+        return (together, mask) if first else (mask, together)
+
     def halves(self, x: Pair, *, xor: bool = False) -> Words:
         """x as the sum of two parts: the dealer's, and the one that both others know."""
         if self.rank == _DEALER:
@@ -153,8 +189,11 @@ class Replicated:
         return dealt, self.known_to_others(None if dealing else slices, shape, np.uint8)
 
     def _carry(self, u: Pair, w: Pair) -> Pair:
-        """The carry out of the highest slice of u + w, by a tree over its slices."""
-        propagate, generate = _xor(u, w), self.boolean_and(u, w)
+        """The carry out of the highest slice of u + w, by a tree over its slices.
+
+        u is dealt and w is known to both others.
+        """
+        propagate, generate = _xor(u, w), self.half_product(u, w, xor=True)
         while (n := len(generate[0])) > 1:
             # Groups pair up from the top; an odd one is left over at the bottom.
             odd, pairs = n % 2, n // 2
@@ -170,9 +209,12 @@ class Replicated:
             propagate = _joined(_take(propagate, 0, 1, 1), _take(product, pairs, 1))
         return generate[0][0], generate[1][0]
 
-    def negative(self, x: Pair) -> Pair:
-        """The highest bit of every word, as one boolean slice."""
-        u, w = self._sliced_halves(self.halves(x))
+    def negative(self, x: Pair, *, n_bits: int | None = None) -> Pair:
+        """Whether -2^(n_bits-1) <= x < 2^(n_bits-1) is below zero, as one boolean slice.
+
+        By default the words have as many bits as their ring; fewer bits are fewer bytes.
+        """
+        u, w = self._sliced_halves(self.halves(x), n_bits=n_bits)
         carry = self._carry(_take(u, 0, 1, -1), _take(w, 0, 1, -1))
         return _xor(carry, _xor((u[0][-1], u[1][-1]), (w[0][-1], w[1][-1])))
 
@@ -183,40 +225,51 @@ class Replicated:
         dealing = self.rank == _DEALER
         e = self.deal(part if dealing else None, shape, dtype, xor=False)
         w = self.known_to_others(None if dealing else part, shape, dtype)
-        product = self.multiply(e, w)
+        product = self.half_product(e, w, xor=False)
         two = np.dtype(dtype).type(2)
         return e[0] + w[0] - two * product[0], e[1] + w[1] - two * product[1]
 
     def minimum(self, a: Pair, b: Pair) -> Pair:
         """The smaller of each two; they must differ by less than half the ring."""
         difference = (a[0] - b[0], a[1] - b[1])
-        less = self.arithmetic(self.negative(difference), a[0].shape, a[0].dtype)
+        less = self.below_zero(difference, dtype=a[0].dtype)
         chosen = self.multiply(less, difference)
         return chosen[0] + b[0], chosen[1] + b[1]
 
-    def smallest(self, x: Pair) -> Pair:
-        """The smallest along the first axis, by a tournament."""
-        while len(x[0]) > 1:
-            half = len(x[0]) // 2
-            low, high = _take(x, 0, 1, half), _take(x, half, 1, 2 * half)
-            x = _joined(self.minimum(low, high), _take(x, 2 * half, 1))
-        return x[0][0], x[1][0]
+    def smallest(self, *blocks: Pair) -> list[Pair]:
+        """The smallest of each block along its first axis, by tournaments that run in step."""
+        left = list(blocks)
+        while max(len(x[0]) for x in left) > 1:
+            halves = [len(x[0]) // 2 for x in left]
+            low = flattened(_take(x, 0, 1, half) for x, half in zip(left, halves, strict=True))
+            high = flattened(
+                _take(x, half, 1, 2 * half) for x, half in zip(left, halves, strict=True)
+            )
+            winners = self.minimum(low, high)
+            start = 0
+            for i, half in enumerate(halves):
+                shape = (half, *left[i][0].shape[1:])
+                stop = start + math.prod(shape)
+                won = (winners[0][start:stop].reshape(shape), winners[1][start:stop].reshape(shape))
+                left[i], start = _joined(won, _take(left[i], 2 * half, 1)), stop
+        return [(x[0][0], x[1][0]) for x in left]
 
     def shifted(self, x: Pair, *, shift: int) -> Pair:
-        """floor(x / 2^shift) in the ring of 2^64, exactly, for words of 32 bits below 2^31.
+        """floor(x / 2^shift) in the ring of 2^64, exactly, for words below half of their ring.
 
-        With x + c 2^32 = u + w: the dealer knows u, the others w. As x < 2^31, the carry c is 1
-        exactly when u or w has its highest bit set; the carry out of the dropped bits is computed.
+        In the ring of 2^n with x + c 2^n = u + w: the dealer knows u, the others w. As x < 2^(n-1),
+        the carry c is 1 exactly when u or w has its highest bit set; the carry out of the dropped
+        bits is computed.
         """
         shape, dealing = x[0].shape, self.rank == _DEALER
-        part = self.halves(x)
-        top = (part >> np.uint32(31)).astype(np.uint64)
-        weight = np.uint64(2 ** (32 - shift))
-        kept = (part >> np.uint32(shift)).astype(np.uint64) - weight * top
+        part, n_bits = self.halves(x), 8 * x[0].itemsize
+        top = (part >> part.dtype.type(n_bits - 1)).astype(np.uint64)
+        weight = np.uint64(2 ** (n_bits - shift) % 2**64)
+        kept = (part >> part.dtype.type(shift)).astype(np.uint64) - weight * top
         known = np.stack([kept, top])
         u = self.deal(known if dealing else None, known.shape, np.uint64, xor=False)
         w = self.known_to_others(None if dealing else known, known.shape, np.uint64)
-        tops = self.multiply((u[0][1], u[1][1]), (w[0][1], w[1][1]))
+        tops = self.half_product((u[0][1], u[1][1]), (w[0][1], w[1][1]), xor=False)
         total = [a[0] + b[0] + weight * c for a, b, c in zip(u, w, tops, strict=True)]
         if shift:
             carry = self._carry(*self._sliced_halves(part, n_bits=shift))
@@ -224,53 +277,32 @@ class Replicated:
             total = [t + e for t, e in zip(total, extra, strict=True)]
         return total[0], total[1]
 
-    def lowest_bit(self, x: Pair) -> Pair:
-        """The lowest bit of every word in the ring of 2^64: no carry enters it."""
-        bits = (to_slice(x[0] & x[0].dtype.type(1)), to_slice(x[1] & x[1].dtype.type(1)))
-        return self.arithmetic(bits, x[0].shape, np.uint64)
+    def shifted_signed(self, x: Pair, *, shift: int) -> Pair:
+        """floor(x / 2^shift) in the ring of 2^64, exactly, for -2^62 <= x < 2^62."""
+        raised = self.plus(x, 2**62)
+        return self.plus(self.shifted(raised, shift=shift), -(2 ** (62 - shift)))
 
-    def sorted_low_bits(self, keys: Pair, *, n_bits: int) -> Pair:
-        """The lowest bit of every key after each row (b, n) was sorted upwards.
-
-        Keys of up to 31 bits are sorted in the ring of 2^32, others, up to 63, in that of 2^64.
-        """
-        if not 1 <= n_bits <= 63:
-            raise TacitError(f"keys to sort have 1 to 63 bits, got {n_bits}.")
-        ring = np.uint32 if n_bits <= 31 else np.uint64
-        rows, n = keys[0].shape
-        largest = np.iinfo(ring).max // 2
-        filler = self.constant(largest, (rows, next_power_of_two(n) - n), ring)
-        first, second = (
-            np.concatenate([k.astype(ring), f], axis=1) for k, f in zip(keys, filler, strict=True)
+    def plus(self, x: Pair, value: int | NDArray[np.int64]) -> Pair:
+        """Add public numbers; nothing is sent."""
+        added = np.asarray(value, dtype=np.int64).astype(x[0].dtype)
+        return (
+            x[0] + added if self.rank == 0 else x[0],
+            x[1] + added if self._next == 0 else x[1],
         )
-        ordered = self.sorted_rows((first, second))
-        return self.lowest_bit((ordered[0][:, :n], ordered[1][:, :n]))
 
-    def sorted_rows(self, x: Pair) -> Pair:
-        """Each row (b, n) upwards by a bitonic network; n must be a power of two."""
-        n, block = x[0].shape[1], 2
-        while block <= n:
-            x = self._step(x, block // 2, mirrored=True)
-            half = block // 4
-            while half >= 1:
-                x = self._step(x, half, mirrored=False)
-                half //= 2
-            block *= 2
-        return x
+    def product(self, x: Pair, y: Pair) -> Pair:
+        """Matrix products of shares (n, m) and (m, k) in the ring of 2^64."""
+        return self.mask_sum(wrapping_matmul(x[0], y[0] + y[1]) + wrapping_matmul(x[1], y[0]))
 
-    def _step(self, x: Pair, half: int, *, mirrored: bool) -> Pair:
-        """One step of the network: places j and j + half, or mirrored places, of each block."""
-        rows, n = x[0].shape
-        turn = slice(None, None, -1) if mirrored else slice(None)
-        parts = [v.reshape(rows, n // (2 * half), 2, half) for v in x]
-        a = (parts[0][:, :, 0], parts[1][:, :, 0])
-        b = (parts[0][:, :, 1, turn], parts[1][:, :, 1, turn])
-        low = self.minimum(a, b)
-        out = [
-            np.stack([lo, (p + q - lo)[:, :, turn]], axis=2).reshape(rows, n)
-            for lo, p, q in zip(low, a, b, strict=True)
-        ]
-        return out[0], out[1]
+    def below_zero(self, x: Pair, *, dtype: Any, n_bits: int | None = None) -> Pair:
+        """1 where x < 0, else 0, in the ring of `dtype`; `n_bits` as in `negative`."""
+        return self.arithmetic(self.negative(x, n_bits=n_bits), x[0].shape, dtype)
+
+
+def flattened(blocks: Iterable[Pair]) -> Pair:
+    """All words of several blocks in one row, so that they share one message."""
+    rows = [(x[0].reshape(-1), x[1].reshape(-1)) for x in blocks]
+    return np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows])
 
 
 def _take(x: Pair, start: int, step: int, stop: int | None = None) -> Pair:

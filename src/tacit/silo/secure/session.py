@@ -87,7 +87,12 @@ class Session(Protocol):
 
     @property
     def rounds(self) -> int:
-        """Messages that this owner has sent; an upper bound on the rounds."""
+        """Rounds so far: the longest chain of messages over all parties.
+
+        In our own protocols it is the same at every party. The engine reports messages of its own
+        party only: there it is the larger of those sent and received, and the largest over the
+        parties bounds the chain.
+        """
         ...
 
     @property

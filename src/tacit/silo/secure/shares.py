@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.silo.secure.faults import PeerFault
 from tacit.silo.secure.replicated import Pair
 
 _ADDITIVE = "aby3.AShr<FM64>"
+_REPLICATED = ("aby3.AShr<", "aby3.BShr<")  # rank r holds the words r and r + 1 of three
 
 
 def frame_of(share: Any) -> tuple[dict[str, Any], bytes]:
@@ -47,6 +50,36 @@ def _form(share: Any) -> tuple[Any, ...]:
     chunks = [_chunk(part) for part in share.share_chunks]
     sizes = tuple((c.total_bytes, c.chunk_offset, len(c.content)) for c in chunks)
     return bytes(share.meta), sizes
+
+
+def check_copies(shares: Sequence[Any], *, n_values: int, own: int | None) -> None:
+    """Refuse replicated shares whose copies differ; `shares` are of the ranks 0, 1 and 2.
+
+    Rank r holds the words r and r + 1 of every value, so each word is there twice and one party
+    alone cannot alter what is opened. `own` is the rank of whoever compares, who trusts itself;
+    of two others it cannot tell which one is at fault, and names the first.
+    """
+    words = [_copies(share, n_values) for share in shares]
+    for rank, (_, second) in enumerate(words):
+        following = (rank + 1) % len(words)
+        if not np.array_equal(second, words[following][0]):
+            culprit, other = (following, rank) if rank == own else (rank, following)
+            whose = "this party's own copies" if other == own else f"the copies of rank {other}"
+            raise PeerFault(culprit, f"sent an opening whose words differ from {whose}")
+
+
+def _copies(share: Any, n_values: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The two words of every value as bytes, whatever the engine's type of the value is."""
+    from spu import libspu
+
+    meta = libspu.ValueMeta()
+    meta.ParseFromString(share.meta)
+    if not meta.storage_type.startswith(_REPLICATED):
+        raise TacitError(f"an opening is held as {meta.storage_type}, which cannot be compared.")
+    content = b"".join(_chunk(part).content for part in share.share_chunks)
+    width = len(content) // max(2 * n_values, 1)
+    pairs = np.frombuffer(content, dtype=np.uint8).reshape(n_values, 2, width)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def words_of(share: Any, shape: tuple[int, ...]) -> Pair:

@@ -11,6 +11,7 @@ Everything that leaves the shares leaves through `SpuSession.reveal`, which reco
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from tacit.silo.secure.metering import EngineLog, Mailbox, StepMeter, StepTraffi
 from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.replicated import Pair, Replicated
 from tacit.silo.secure.session import JaxFunction, Shared, Static, check_share
-from tacit.silo.secure.shares import frame_of, share_from, share_of, words_of
+from tacit.silo.secure.shares import check_copies, frame_of, share_from, share_of, words_of
 from tacit.system.progress import Progress, silent
 
 
@@ -84,6 +85,7 @@ class SpuSession:
         self._agreed_code: set[str] = set()
         self._progress = progress
         self._calls = 0
+        self._other_rounds = 0  # of the engine and of mail
         self.compile_seconds = 0.0
         if (rank in self._computing) != (link is not None):
             raise TacitError(f"rank {rank} must hold an engine link if it computes, and only then.")
@@ -95,8 +97,10 @@ class SpuSession:
 
     @property
     def rounds(self) -> int:
-        """Messages sent so far."""
-        return sum(t.messages_sent for t in self.traffic)
+        """See `Session.rounds`."""
+        if self._party is None:
+            return self._other_rounds
+        return self._other_rounds + self._party.rounds
 
     def share(
         self,
@@ -123,6 +127,7 @@ class SpuSession:
         return handle
 
     def _meter(self, step: str) -> StepMeter:
+        self._other_rounds += 1
         return StepMeter(self._mailbox, self.traffic, step)
 
     def _shares(self, array: NDArray[Any]) -> Any:
@@ -168,14 +173,16 @@ class SpuSession:
             code=compiled.code,
         )
         self._runtime.run(executable)
-        self.traffic.append(self._log.traffic_of(name))
+        spent = self._log.traffic_of(name)
+        self.traffic.append(spent)
+        self._other_rounds += max(spent.messages_sent, spent.messages_received)
 
     def run_kernel(self, kernel: Kernel, *shared: Shared, static: Static | None = None) -> Shared:
         """See `Session.run_kernel`: over replicated shares under ABY3, else compiled."""
         if not self._replicates:
             found: Shared = self.run(kernel.compiled, *shared, static=static)
             return found
-        shape = kernel.output_shape(*(operand.shape for operand in shared))
+        shape = kernel.output_shape(*(operand.shape for operand in shared), **dict(static or {}))
         handle = Shared(f"{kernel.name}#{self._next()}", shape, "int64")
         if self._runtime is not None:
             self._agree_on_code(kernel.fingerprint, kernel.name)
@@ -222,6 +229,7 @@ class SpuSession:
 
         The computing parties send their shares of this one value to the owner `to`; a share says
         nothing beyond the value itself, because the others' shares and the value determine it.
+        Under ABY3 every word comes twice, and copies that differ end the run.
         """
         number = self._next()
         self.opened.append(Opening(what=what, to=to))
@@ -245,6 +253,9 @@ class SpuSession:
             # An owner without a runtime compares the shares with each other.
             shares.append(share_from(*frame, like=like, sender=rank))
             like = shares[0]
+        if self._replicates:
+            own = self.rank if mine is not None else None
+            check_copies(shares, n_values=math.prod(shared.shape), own=own)
         value: NDArray[Any] = np.asarray(self._io.reconstruct(shares)).reshape(shared.shape)
         return value.astype(shared.dtype, copy=False)
 

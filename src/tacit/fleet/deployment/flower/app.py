@@ -47,9 +47,7 @@ def drive_rounds(grid: Grid, context: Context) -> None:
     patience = max(fleet.round_seconds, _START_SECONDS)
     while not (status := analyser.status())["finished"]:
         round_number, model = analyser.model()
-        nodes = _wait_for_nodes(
-            grid, n_min=fleet.plan.n_min, n_known=n_known, patience_seconds=patience
-        )
+        nodes = _wait_for_nodes(grid, n_known=n_known, patience_seconds=patience)
         patience = fleet.round_seconds
         _LOG.info("round %d of %d: asking %d nodes", round_number, status["rounds"], len(nodes))
         asked = grid.push_messages(
@@ -119,12 +117,16 @@ def _question(node: int, *, fleet: RunDescription, round_number: int, model: byt
     )
 
 
-def _wait_for_nodes(grid: Grid, *, n_min: int, n_known: int, patience_seconds: float) -> list[int]:
-    """The nodes that are online: all of them, or after some patience at least `n_min`."""
+def _wait_for_nodes(grid: Grid, *, n_known: int, patience_seconds: float) -> list[int]:
+    """The nodes that are online: all of them, or after some patience those that there are.
+
+    How many report is for the shuffler to count: others may be light nodes, which Flower does not
+    see, and the reports of too few wait there for more.
+    """
     impatient = time.monotonic() + patience_seconds
     while True:
         nodes = list(grid.get_node_ids())
-        enough = n_known if time.monotonic() < impatient else n_min
+        enough = n_known if time.monotonic() < impatient else 1
         if len(nodes) >= enough:
             return nodes
         time.sleep(_POLL_SECONDS)

@@ -1,0 +1,1 @@
+"""Suites of fleets, and the rivals that train on the same features."""

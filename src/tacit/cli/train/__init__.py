@@ -1,0 +1,1 @@
+"""`tacit train`: one module for each family whose training has many options."""

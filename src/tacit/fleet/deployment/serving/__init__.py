@@ -1,0 +1,1 @@
+"""What every service of a fleet has: limits for connections, and health."""

@@ -1,0 +1,1 @@
+"""What passes between nodes and servers: signatures, records, pools, agreed sets and sums."""

@@ -1,0 +1,68 @@
+"""One ledger per person or data set, outside the folder of any run.
+
+A run that begins anew finds here what earlier ones spent on the same data. Its budget is fixed by
+the first run; whoever owns the data may raise it, and the ledger records why.
+
+Standard library only, because devices carry this module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import LedgerError
+from tacit.ledger import Ledger
+from tacit.ledger.anchors import configured_anchor
+from tacit.ledger.subjects import account_of
+
+LEDGERS = "TACIT_LEDGERS"
+
+
+def ledger_folder(configured: Path | None = None) -> Path:
+    """Where the ledgers of this machine's persons lie: configured, or of the account."""
+    if configured is not None:
+        return configured
+    named = os.environ.get(LEDGERS)
+    return Path(named) if named else Path.home() / ".tacit" / "persons"
+
+
+def data_key(X: Any) -> str:
+    """A name for an array of series that is the same in any order and whatever their labels."""
+    rows = X.astype("<f8") + 0.0  # -0.0 and 0.0 are one value
+    digest = hashlib.sha256(repr(rows.shape[1:]).encode())
+    for one in sorted(hashlib.sha256(row.tobytes()).digest() for row in rows):
+        digest.update(one)
+    return f"data:{digest.hexdigest()[:32]}"
+
+
+def ledger_path(folder: Path, person: str) -> Path:
+    """The one ledger of a person, whose name is not in that of the file."""
+    account = account_of(person)
+    if not account:
+        raise LedgerError(f"a person or data set needs a name, got {person!r}; give another.")
+    return folder / f"{hashlib.sha256(account.encode()).hexdigest()[:32]}.db"
+
+
+def open_person_ledger(path: Path, *, budget_epsilon: float, budget_delta: float | None) -> Ledger:
+    """The ledger at `path`; a new one gets these budgets, an earlier one keeps its own."""
+    anchor = configured_anchor(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot make the folder {path.parent} for ledgers: {error.strerror}; name another in "
+            f"{LEDGERS}."
+        ) from error
+    if not path.exists():
+        try:
+            return Ledger.open(
+                path, budget_epsilon=budget_epsilon, budget_delta=budget_delta, anchor=anchor
+            )
+        except LedgerError:
+            # Another run with another budget was first; then it is an earlier one.
+            if not path.exists() or anchor is not None:
+                raise
+    return Ledger.open(path, create=False, anchor=anchor)

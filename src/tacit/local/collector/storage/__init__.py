@@ -1,0 +1,1 @@
+"""Where a collector keeps devices and releases: SQLite or PostgreSQL, behind one store."""

@@ -1,0 +1,1 @@
+"""Classifiers trained over shares on the transformed series: forest, logistic and ridge."""

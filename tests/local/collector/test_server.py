@@ -1,0 +1,96 @@
+"""The server itself: limits on time, erasing beside the service, and how clients are told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import tacit.local.collector.server as module
+from collector_parts import SetClock, counting_model, enrolled, open_store, upload
+from tacit.local.collector.retention import Retention
+from tacit.local.collector.server import bound_socket, collecting_server, erase_in_background
+from tacit.local.collector.service import Collector
+from tacit.local.collector.storage.clock import DAY_SECONDS
+from tacit.local.collector.storage.store import Store, store_uploads
+
+
+@contextlib.contextmanager
+def running(store: Store) -> Iterator[int]:
+    """A collector in this process, without TLS; yields its port."""
+    listening = bound_socket("127.0.0.1", 0)
+    server = collecting_server(Collector(counting_model(), store), tls=None)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(timeout=60)
+        listening.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /api/releases HTTP/1.1\r\nHost: x\r\nX: "])
+def test_whoever_sends_the_head_too_slowly_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(module, "_HEAD_SECONDS", 0.3)
+    with (
+        running(open_store(tmp_path / "r.db")) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as slow,
+    ):
+        slow.sendall(sent)
+        with contextlib.suppress(ConnectionError):
+            assert slow.recv(1) == b"", "the server ended it"
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+
+
+def test_a_slow_answer_is_not_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HEAD_SECONDS", 0.3)
+    health = Collector.health
+
+    def slowly(collector: Collector) -> dict[str, object]:
+        time.sleep(1.0)
+        return health(collector)
+
+    monkeypatch.setattr(Collector, "health", slowly)
+    with running(open_store(tmp_path / "r.db")) as port:
+        assert httpx.get(f"http://127.0.0.1:{port}/health", timeout=60).status_code == 200
+
+
+def test_old_releases_are_erased_beside_the_service(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = SetClock()
+    store = open_store(tmp_path / "r.db", clock=clock)
+    device = enrolled(store)
+    for _ in range(3):
+        sent = upload(device, [secrets.token_hex(8)], [0])
+        store.write(lambda database, sent=sent: store_uploads(database, [sent], day=clock.day()))  # type: ignore[misc]
+        clock.passes(DAY_SECONDS)
+    collector = Collector(counting_model(), store)
+    with caplog.at_level(logging.INFO, logger="tacit.local.collector"):
+        assert asyncio.run(erase_in_background(collector, Retention(releases_days=1))) == 2
+    assert "2 releases were erased" in caplog.text
+    assert store.read("SELECT count(*) FROM collector_releases") == [(1,)]
+    collector.close()
+
+
+def test_health_tells_of_a_clock_that_was_set(tmp_path: Path) -> None:
+    clock = SetClock()
+    collector = Collector(counting_model(), open_store(tmp_path / "r.db", clock=clock))
+    assert collector.health()["clock"] == "ok"
+    clock.is_set(-7200)
+    assert "-7200 s" in collector.health()["clock"]
+    collector.close()
