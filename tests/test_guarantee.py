@@ -192,3 +192,11 @@ def test_only_a_training_per_client_and_pure_releases_are_composed() -> None:
             composed(first, second, n_releases=1)
     with pytest.raises(TacitError, match="n_releases must be"):
         composed(training(), local_release(), n_releases=-1)
+
+
+def test_a_notebook_shows_the_sentence_and_what_is_behind_it() -> None:
+    found = Unprotected(reason="of <b>this</b> test", nominal_epsilon=2.0)._repr_html_()
+    assert "of &lt;b&gt;this" in found
+    sound = DpGuarantee(epsilon=2.0, model="local", unit="series", assumptions=("a & b",))
+    assert sound.sentence in sound._repr_html_()
+    assert "<li>a &amp; b</li>" in sound._repr_html_()

@@ -6,10 +6,8 @@ A check cries wolf with probability FALSE_ALARM; each has a twin that notices a 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,33 +260,6 @@ def test_words_beyond_the_last_whole_multiple_are_drawn_again() -> None:
     assert drawn.tolist() == [4 % 3, (top - 2) % 3, 5 % 3]
     assert noise.uniform_below(2**62, (1,), source=GivenWords(top)).tolist() == [2**62 - 1]
     assert noise.uniform_below(1, (2,), source=GivenWords()).tolist() == [0, 0]
-
-
-# Published mechanisms, baselines and demonstrations: nothing released under a guarantee. The one
-# exception, the sum of a large simulated fleet, has idealised arithmetic among its assumptions.
-MAY_DRAW_FLOATS = {
-    "arena/fleet/rivals.py",
-    "arena/rivals.py",
-    "audit/bundles.py",
-    "audit/registry.py",
-    "audit/shuffled.py",
-    "fleet/published/perturbation.py",
-    "fleet/published/training.py",
-    "fleet/reports/privunit_sum.py",
-    "fleet/simulation/baselines.py",
-    "local/softshape/leakage.py",
-    "local/softshape/network.py",
-}
-
-
-def test_no_release_draws_floating_point_noise() -> None:
-    package = Path(noise.__file__).parent
-    users = {
-        str(file.relative_to(package))
-        for file in package.rglob("*.py")
-        if re.search(r"\bfloat_(laplace|gaussian)\b", file.read_text(encoding="utf-8"))
-    }
-    assert users - {"noise.py"} == MAY_DRAW_FLOATS
 
 
 def test_rounding_at_random_is_unbiased_and_moves_to_a_neighbour() -> None:

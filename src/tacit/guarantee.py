@@ -7,6 +7,7 @@ one trust model; asking it across trust models raises `TrustModelMismatch`.
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from tacit.errors import TacitError, TrustModelMismatch, check_at_least
+from tacit.errors import TacitError, TrustModelMismatch, check_at_least, is_number
 
 DpModel = Literal["local", "shuffle", "distributed", "central"]
 DpUnit = Literal["symbol", "series", "client", "person"]
@@ -95,6 +96,17 @@ class _Jsonable:
             "sentence": self.sentence,
         }
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, with assumptions and limits behind it."""
+        plain = self.to_dict()
+        parts = [f"<b>{html.escape(self.trust_model)}</b><br>{html.escape(self.sentence)}"]
+        for name in ("assumptions", "not_covered"):
+            items = "".join(f"<li>{html.escape(str(item))}</li>" for item in plain.get(name, ()))
+            if items:
+                head = name.replace("_", " ")
+                parts.append(f"<details><summary>{head}</summary><ul>{items}</ul></details>")
+        return "".join(parts)
+
     def to_json(self) -> str:
         """One JSON object, keys sorted, so that equal guarantees have equal text."""
         return json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
@@ -105,6 +117,13 @@ class DpGuarantee(_Jsonable):
     """(epsilon, delta)-differential privacy for one `unit` under `neighbours`.
 
     epsilon and delta are totals over everything that left about the unit, never per step.
+
+    Example
+    -------
+    >>> from tacit import DpGuarantee
+    >>> promise = DpGuarantee(epsilon=1.0, model="local", unit="series")
+    >>> promise.trust_model
+    'local DP per series under replace'
     """
 
     kind: ClassVar[str] = "dp"
@@ -118,12 +137,12 @@ class DpGuarantee(_Jsonable):
     not_covered: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.epsilon < math.inf:
+        if not (is_number(self.epsilon) and 0.0 < self.epsilon < math.inf):
             raise TacitError(
                 f"a DpGuarantee needs a finite epsilon above 0, got {self.epsilon!r}; "
                 "use Unprotected where there is none."
             )
-        if not 0.0 <= self.delta < 1.0:
+        if not (is_number(self.delta) and 0.0 <= self.delta < 1.0):
             raise TacitError(f"a DpGuarantee needs delta in [0, 1), got {self.delta!r}.")
 
     @property
@@ -155,6 +174,16 @@ class MpcGuarantee(_Jsonable):
 
     `opened` lists every revealed value as "what -> to whom". `also` holds the differential
     privacy of the opened values, where they were noised.
+
+    Example
+    -------
+    >>> from tacit import MpcGuarantee
+    >>> promise = MpcGuarantee(
+    ...     n_parties=3, max_corrupt=1, adversary="passive", protocol="ABY3",
+    ...     opened=("shapelet indices -> north",),
+    ... )
+    >>> promise.trust_model
+    'passive adversary, 1 of 3 parties, ABY3'
     """
 
     kind: ClassVar[str] = "mpc"
@@ -199,7 +228,14 @@ class MpcGuarantee(_Jsonable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unprotected(_Jsonable):
-    """No guarantee. `nominal_epsilon` is a parameter that was asked for, not a promise."""
+    """No guarantee. `nominal_epsilon` is a parameter that was asked for, not a promise.
+
+    Example
+    -------
+    >>> from tacit import Unprotected
+    >>> Unprotected(reason="the paper as published", nominal_epsilon=1.0).kind
+    'unprotected'
+    """
 
     kind: ClassVar[str] = "unprotected"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from tacit.audit import Audited, audit, build
+from tacit.audit import Audited, AuditResult, audit, build
 from tacit.audit.bounds import DpClaim
-from tacit.audit.laws import PrivUnitLaw, channel_law
+from tacit.audit.finite_laws import channel_law
+from tacit.audit.laws import PrivUnitLaw
 from tacit.audit.pairs import ball_pairs, scalar_pairs, symbol_pairs
-from tacit.mechanisms import calibrate_privunit, krr_matrix
+from tacit.mechanisms import calibrate_privunit, krr_matrix, randomize_symbols
 from tacit.noise import SYSTEM_NOISE, float_gaussian
 
 pytestmark = pytest.mark.core
@@ -251,3 +252,54 @@ def test_sampling_finds_what_it_says_it_would() -> None:
         for _ in range(40)
     ]
     assert sum(result.verdict == "refuted" for result in rare) >= 30
+
+
+def constant_at(audited: Audited, one: Any) -> AuditResult:
+    """The audit of this mechanism if it releases always the same output for one of its inputs."""
+
+    def run(x: Any, count: int) -> NDArray[Any]:
+        if np.array_equal(np.asarray(x), np.asarray(one)):
+            return np.repeat(np.asarray(audited.run(x, 1)), count, axis=0)
+        return audited.run(x, count)
+
+    return audit(replace(audited, run=run), trials=20_000)
+
+
+@pytest.mark.parametrize("symbol", range(4))
+def test_a_symbol_that_leaves_raw_is_seen_whichever_it_is(symbol: int) -> None:
+    def run(x: int, n: int) -> NDArray[Any]:
+        if x == symbol:
+            return np.full(n, x)
+        return randomize_symbols(np.full(n, x), n_symbols=4, epsilon=1.0, source=SYSTEM_NOISE)
+
+    claim, law = DpClaim(epsilon=1.0), channel_law(krr_matrix(4, 1.0))
+    for pairs in (symbol_pairs(4), [(0, 1)]):  # a channel's other rows need not be offered
+        result = audit(Audited("code", claim, run, pairs, law=law), trials=TRIALS)
+        assert result.verdict == "refuted"
+        assert "do not follow the stated law" in result.finding
+        assert result.n_pairs == 6
+
+
+@pytest.mark.parametrize("name", ["channel", "lp-channel", "local-label"])
+def test_a_constant_row_of_a_channel_is_seen_whichever_it_is(name: str) -> None:
+    audited = build(name)
+    assert audited.law is not None
+    assert len(audited.law.inputs) > 1
+    for row in audited.law.inputs:
+        assert constant_at(audited, row).verdict == "refuted"
+
+
+@pytest.mark.parametrize("name", ["privunit", "laplace-vector", "fleet-privunit", "local-vector"])
+def test_a_constant_output_at_one_vector_is_seen_whichever_it_is(name: str) -> None:
+    """The zero vector and dense ones among them, which no worst pair holds."""
+    audited = build(name)
+    inputs = {np.asarray(x).tobytes(): x for pair in audited.pairs for x in pair}
+    assert any(not np.any(x) for x in inputs.values())
+    for one in [*inputs.values()][-1:] if name == "local-vector" else inputs.values():
+        assert constant_at(audited, one).verdict == "refuted"
+
+
+def test_the_power_is_that_of_the_runs_of_every_input() -> None:
+    """Four symbols share the runs: an impossible output of one is found from a quarter of them."""
+    result = audit(build("krr"), trials=100_000)
+    assert result.detectable_event == pytest.approx(1.0 - 0.05 ** (1 / 25_000))

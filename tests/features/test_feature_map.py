@@ -10,7 +10,29 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
-from tacit.features.feature_map import FeatureKind, generated_signals, public_features
+from tacit.features import feature_map
+from tacit.features.feature_map import (
+    FEATURE_VERSION,
+    FeatureKind,
+    _covariance,
+    _sum_of_squares,
+    generated_signals,
+    public_features,
+)
+
+MAPS: dict[tuple[int, int, int, FeatureKind], list[float]] = {
+    (9, 128, 256, "coarse"): [425.1003024232207, 1048.5208882515014],
+    (3, 200, 256, "fine"): [233.69562542686404, 4664.695201043796],
+    (1, 24, 8, "fine"): [32.64844539718435, 91.77344656781506],
+}
+GROWTH = """
+from tacit.features.feature_map import public_features
+def peak():  # not getrusage: its peak is inherited from the process that started this one
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
+before = peak()
+public_features(n_channels=9, length=128, n_kernels=256)
+print(peak() - before)
+"""
 
 
 def small(length: int = 24, n_channels: int = 2, seed: int = 1) -> Floats:
@@ -65,6 +87,44 @@ def test_a_row_does_not_depend_on_the_piece_it_is_computed_in() -> None:
     X = np.random.default_rng(2).standard_normal((150, 1, 9000))  # two pieces
     halves = [features.transform(X[:70]), features.transform(X[70:])]
     np.testing.assert_allclose(features.transform(X), np.concatenate(halves), atol=1e-12)
+
+
+def test_the_public_maps_are_those_of_version_2() -> None:
+    """Sums from when all signals were made at once; rounded, as BLAS libraries differ."""
+    assert FEATURE_VERSION == 2
+    for (n_channels, length, n_kernels, kind), expected in MAPS.items():
+        made = public_features(n_channels=n_channels, length=length, n_kernels=n_kernels, kind=kind)
+        found = [float(np.abs(made.centre).sum()), float(np.abs(made.whitener).sum())]
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_device_has_room_to_build_the_map_of_a_real_shape() -> None:
+    """UCIHAR's: all generated signals at once took 109 MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 45.0
+
+
+def test_pieces_of_generated_signals_are_those_made_at_once() -> None:
+    rng = np.random.default_rng(5)
+    at_once = generated_signals(300, 3, 64, rng)
+    after = rng.random()
+    for values in (1, 192, 5000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(feature_map, "_PIECE_VALUES", values)
+            again = np.random.default_rng(5)
+            assert np.array_equal(generated_signals(300, 3, 64, again), at_once)
+            assert again.random() == after
+
+
+def test_the_covariance_in_place_is_that_of_numpy() -> None:
+    rows = np.random.default_rng(0).standard_normal((700, 40)) * 3.0
+    rows -= rows.mean(axis=0)
+    assert np.allclose(_sum_of_squares(rows) / 700, rows.var(axis=0), rtol=1e-13)
+    expected = np.cov(rows.T)
+    assert np.allclose(_covariance(rows), expected, rtol=0.0, atol=1e-13)
 
 
 def test_decorrelation_works_on_generated_signals() -> None:

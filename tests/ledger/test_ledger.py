@@ -111,6 +111,25 @@ def test_every_budget_holds(tmp_path: Path, which: str) -> None:
         assert len(ledger.entries()) == 3
 
 
+@pytest.mark.parametrize("value", [-1.0, 0.0, math.nan])
+def test_a_delta_budget_that_is_none_is_told_what_a_delta_is(tmp_path: Path, value: float) -> None:
+    for name in ("budget_delta", "per_subject_delta"):
+        budgets: dict[str, Any] = {name: value}
+        with pytest.raises(TacitError, match=name) as refused:
+            Ledger.open(tmp_path / "l.db", **budgets)
+        assert "privacy budget" not in str(refused.value)
+
+
+def test_a_subjects_delta_of_one_or_more_promises_nothing_and_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TacitError, match="per_subject_delta must lie strictly between 0 and 1"):
+        Ledger.open(tmp_path / "l.db", per_subject_delta=5.0)
+    assert list(tmp_path.iterdir()) == []
+    with Ledger.open(tmp_path / "l.db", budget_delta=5.0) as ledger:  # over many subjects it may
+        with pytest.raises(TacitError, match="per_subject_delta"):
+            ledger.change_budgets(reason="more", per_subject_delta=1.0)
+        assert ledger.budgets()["budget_delta"] == 5.0
+
+
 def test_budgets_are_fixed_unless_a_change_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     Ledger.open(path, per_subject_epsilon=1.0).close()
@@ -344,14 +363,17 @@ def test_a_trigger_that_undoes_debits_is_refused(tmp_path: Path) -> None:
     _execute(
         path, "CREATE TRIGGER undo AFTER INSERT ON head BEGIN DELETE FROM entries WHERE id > 5; END"
     )
-    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="not as they were made"):
+    with (
+        Ledger.open(path) as ledger,
+        pytest.raises(LedgerError, match="changed after it was created"),
+    ):
         ledger.debit(subject="a", guarantee=cost(1.0), purpose="test")
 
 
 def test_deltas_that_add_up_to_one_are_refused_without_any_budget(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "l.db") as ledger:
         ledger.debit(subject="a", guarantee=cost(1.0, delta=0.6), purpose="test")
-        with pytest.raises(BudgetExceeded, match="nothing is promised"):
+        with pytest.raises(BudgetExceeded, match="promises nothing"):
             ledger.debit(subject="a", guarantee=cost(1.0, delta=0.4), purpose="test")
         ledger.debit(subject="b", guarantee=cost(1.0, delta=0.6), purpose="test")
 
@@ -547,6 +569,9 @@ def test_deleting_a_subjects_entries_is_noticed_by_the_next_debit(tmp_path: Path
             ledger.debit(subject="a", guarantee=cost(0.9), purpose="test")
         with pytest.raises(LedgerError, match="nothing was released"):
             ledger.spent("a")
+        for listed in (ledger.subjects, ledger.entries, lambda: ledger.entries("a")):
+            with pytest.raises(LedgerError, match="3 entries where 5 were"):
+                listed()
         assert not ledger.verify()
 
 
@@ -599,6 +624,8 @@ def test_deleting_a_lowered_budget_does_not_bring_the_old_one_back(tmp_path: Pat
 
 
 SPELLINGS = ["Ann", "Ann ", "ann", " ANN", "A\u006e\u006e", "\uff21nn", "An\u200bn", "Ann\n"]
+# Seen to be budgets of their own at 56e7538: what leaves no mark is not always called a format.
+SPELLINGS += [f"An{unseen}n" for unseen in "\ufe0f\u034f\u1160\u3164\uffa0\u180b\u2800\U000e0100"]
 
 
 def test_one_person_has_one_budget_however_the_name_is_spelled(tmp_path: Path) -> None:
@@ -613,13 +640,15 @@ def test_one_person_has_one_budget_however_the_name_is_spelled(tmp_path: Path) -
         assert ledger.subjects().keys() == {"Ann"}  # as it was first written
         ledger.debit(subject="Anna", guarantee=cost(0.9), purpose="test")
         ledger.debit(subject="\u00c4nn", guarantee=cost(0.9), purpose="test")
+        for apart in ("A\u0308nn", "A\u200b\u0308nn", "a\u034f\u0308nn"):
+            assert ledger.spent(apart).epsilon == 0.9
         ledger.debit(subject="stra\u00dfe 7", guarantee=cost(0.5), purpose="test")
         ledger.debit(subject="STRASSE  7", guarantee=cost(0.5), purpose="test")
         assert ledger.remaining("strasse 7").epsilon == 0.0
         assert ledger.verify()
 
 
-@pytest.mark.parametrize("subject", [" ", "\t\n", "\u200b", "\u00ad \u200d"])
+@pytest.mark.parametrize("subject", [" ", "\t\n", "\u200b", "\u00ad \u200d", "\u3164\ufe0f"])
 def test_a_name_of_nothing_visible_is_refused(tmp_path: Path, subject: str) -> None:
     with Ledger.open(tmp_path / "l.db") as ledger, pytest.raises(LedgerError, match="not empty"):
         ledger.debit(subject=subject, guarantee=cost(1.0), purpose="test")

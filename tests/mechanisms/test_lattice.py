@@ -7,6 +7,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,14 +15,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from tacit.accounting import privunit_cap
 from tacit.errors import TacitError
 from tacit.mechanisms import calibrate_privunit, randomize_directions
 from tacit.mechanisms import lattice as lattice_module
 from tacit.mechanisms.lattice import (
     DIRECTION,
     STEPS,
-    lattice_beside,
     lattice_normal,
+    lattice_on_side,
     lattice_weights,
     side_error,
 )
@@ -139,7 +141,7 @@ def test_mirror_images_do_not_change_the_law_of_what_lies_above() -> None:
     """The same rows with the trick (gamma > 0) and by plain rejection must look alike."""
     v = np.rint(np.array([0.6, -0.8]) * DIRECTION)
     above = np.ones(N, dtype=bool)
-    tricked = lattice_beside(np.broadcast_to(v, (N, 2)), above, gamma=0.5, source=SYSTEM_NOISE)
+    tricked = lattice_on_side(np.broadcast_to(v, (N, 2)), above, gamma=0.5, source=SYSTEM_NOISE)
     plain = lattice_normal((4 * N, 2), source=SYSTEM_NOISE).astype(np.float64)
     hidden = lattice_normal((4 * N, 4), source=SYSTEM_NOISE) @ lattice_module._HIDDEN
     height = 0.5 * STEPS * math.sqrt(v @ v + lattice_module._HIDDEN_SQUARE)
@@ -188,3 +190,18 @@ def test_last_bits_are_the_same_for_every_input(kind: str) -> None:
     assert np.abs(released[released != 0.0]).min() >= params.step
     odd = int(np.count_nonzero(whole % 2))
     assert stats.binomtest(odd, whole.size, 0.5).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("dimension", [1, 2000, 10**6])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.842, 2.0, 4.0, 8.0, 12.0])
+def test_the_cap_that_is_accounted_covers_what_is_drawn(epsilon: float, dimension: int) -> None:
+    """Proposition B5, with the coin that is tossed and the worst probabilities of the caps."""
+    params = calibrate_privunit(epsilon=epsilon, dimension=dimension)
+    with mpmath.workdps(40):
+        q = mpmath.erfc(mpmath.mpf(params.gamma) / mpmath.sqrt(2)) / 2
+        error = mpmath.mpf(side_error(dimension))
+        least = (1 - mpmath.mpf(params.sampled_p)) / (1 - q + error)
+        cap = (1 / least - 1) / mpmath.expm1(mpmath.mpf(epsilon))
+        most = mpmath.mpf(params.sampled_p) / (q - error)
+        assert mpmath.log(most / least) <= epsilon
+        assert q / 2 < cap <= privunit_cap(epsilon)

@@ -9,11 +9,22 @@ from typing import BinaryIO
 
 import pytest
 
-from tacit.system.files import sync_folder, write_atomic, write_once, write_secret
+from tacit.system.files import (
+    sync_folder,
+    write_atomic,
+    write_folder,
+    write_once,
+    write_secret,
+    written_whole,
+)
 
 
 def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
@@ -109,3 +120,38 @@ def test_content_may_be_written_piece_by_piece_or_not_at_all(tmp_path: Path) -> 
     write_once(target, lambda file: [file.write(b"piece ") for _ in range(3)])
     assert target.read_bytes() == b"piece piece piece "
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_two_who_write_one_name_do_not_mix(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    with written_whole(target) as first, written_whole(target) as second:
+        for _ in range(3):
+            first.write(b"a" * 10_000)
+            second.write(b"b" * 10_000)
+    assert target.read_bytes() in (b"a" * 30_000, b"b" * 30_000)
+    assert names_in(tmp_path) == ["file"]
+
+
+def test_what_breaks_off_is_not_published(tmp_path: Path) -> None:
+    def break_off() -> None:
+        with written_whole(tmp_path / "file") as file:
+            file.write(b"half")
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        break_off()
+    assert names_in(tmp_path) == []
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
+    write_folder(tmp_path / "new", {"a": b"1", "b": b"2"})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()} == {
+        "a": b"1",
+        "b": b"2",
+    }
+    with pytest.raises(OSError):
+        write_folder(tmp_path / "other", {"a": b"1", "x" * 300: b"2"})
+    with pytest.raises(OSError):
+        write_folder(tmp_path / "new", {"c": b"3"})
+    assert names_in(tmp_path) == ["new"]
+    assert names_in(tmp_path / "new") == ["a", "b"]

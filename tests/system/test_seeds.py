@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import TacitError
-from tacit.system.seeds import generator
+from tacit.system.seeds import generator, whole_seed
 
 
 def test_equal_states_give_equal_draws() -> None:
@@ -17,3 +17,13 @@ def test_equal_states_give_equal_draws() -> None:
 def test_other_states_are_refused(state: object) -> None:
     with pytest.raises(TacitError, match="random_state"):
         generator(state)
+
+
+def test_a_whole_number_is_its_own_seed() -> None:
+    assert [whole_seed(state) for state in (0, 7, np.int64(9), 2**40)] == [0, 7, 9, 2**40]
+    for make in (lambda: np.random.default_rng(3), lambda: np.random.RandomState(3)):
+        assert whole_seed(make()) == whole_seed(make())
+    assert whole_seed(None) != whole_seed(None)
+    for wrong in (-1, True, "seed"):
+        with pytest.raises(TacitError, match="random_state"):
+            whole_seed(wrong)

@@ -5,7 +5,11 @@ calibration returns is accounted again before it is handed out.
 """
 
 from tacit.accounting.batch import privunit_cap
-from tacit.accounting.channel import channel_delta, channel_epsilon, equivalent_cap
+from tacit.accounting.channel import (
+    equivalent_cap,
+    shuffled_channel_delta,
+    shuffled_channel_epsilon,
+)
 from tacit.accounting.compose import (
     calibrate_shuffle,
     change_unit,
@@ -37,8 +41,6 @@ __all__ = [
     "calibrate_gaussian",
     "calibrate_shuffle",
     "change_unit",
-    "channel_delta",
-    "channel_epsilon",
     "closed_form_epsilon",
     "closed_form_limit",
     "compose_channel",
@@ -52,6 +54,8 @@ __all__ = [
     "privunit_cap",
     "shuffle_delta",
     "shuffle_epsilon",
+    "shuffled_channel_delta",
+    "shuffled_channel_epsilon",
     "subsample_without_replacement",
     "summed_noise_gap",
     "timefl_table_1",

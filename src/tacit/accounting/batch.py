@@ -28,7 +28,7 @@ BLANKET = (
     "docs/guarantees/blanket.md, Propositions {}), evaluated numerically"
 )
 BLANKET_RANDOMIZED_RESPONSE = BLANKET.format("k-ary randomized response", "B1 and B3")
-BLANKET_PRIVUNIT = BLANKET.format("PrivUnitG", "B1 to B4")
+BLANKET_PRIVUNIT = BLANKET.format("PrivUnitG", "B1, B4 and B5")
 
 Cap = float | Callable[[float], float]  # of PrivUnitG, or as a function of the local epsilon
 Deltas = Callable[[Floats, float], Floats]  # of epsilons and of the delta to be tight at

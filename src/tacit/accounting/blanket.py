@@ -30,11 +30,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, LARGEST_N, UNDERFLOW, slack
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 
 LARGEST_CAP = 0.5  # beyond it two caps must meet; such a PrivUnitG is never calibrated
 SMALLEST = 1e-9  # below this local epsilon, probabilities near 1 lose their digits
@@ -44,8 +43,6 @@ _PLACES = 1024  # values of u
 _DISTANCES = 256  # intervals of theta, for longer walks
 _PARAMETER = 2e-15  # relative error of a probability computed below
 _DOWN, _UP = 1.0 - 1e-14, 1.0 + 1e-11
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +107,7 @@ def blanket_curve(*, local_epsilon: float, n: int, cap: float, target_delta: flo
     )
 
 
-def _edges(trials: Whole, p: float, *, reach: float) -> Whole:
+def _edges(trials: Integers, p: float, *, reach: float) -> Integers:
     """Where groups of a binomial count start, a row per number of trials; the last entry ends them.
 
     The first and the last group are the tails; between them lie single values, or equal groups if
@@ -127,7 +124,7 @@ def _edges(trials: Whole, p: float, *, reach: float) -> Whole:
     return np.hstack([np.zeros((trials.size, 1), np.int64), starts, trials[:, None] + 1])
 
 
-def _masses(edges: Whole, trials: Whole, p: float) -> Floats:
+def _masses(edges: Integers, trials: Integers, p: float) -> Floats:
     """Upper bounds of the probability of each group between two edges of a row."""
     count = np.broadcast_to(trials[:, None], edges.shape)
     error = slack(count[:, :1].astype(np.float64))
@@ -147,7 +144,7 @@ def _masses(edges: Whole, trials: Whole, p: float) -> Floats:
     return masses
 
 
-def _differences(edges: Whole, count: Whole, p: float, error: Floats) -> Floats:
+def _differences(edges: Integers, count: Integers, p: float, error: Floats) -> Floats:
     """Probabilities between neighbouring edges, from the tail that is the smaller one at each."""
     upper = edges > count * p
     tails = np.empty(edges.shape)
@@ -161,7 +158,7 @@ def _differences(edges: Whole, count: Whole, p: float, error: Floats) -> Floats:
     return bound
 
 
-def _drift(edges: Whole, n: int, p: float) -> float:
+def _drift(edges: Integers, n: int, p: float) -> float:
     """By how much the rounding of p can change the probability of a count inside the window."""
     low, high = float(edges[1]), float(edges[-2])
     exponent = _PARAMETER * (high + (n - low) * p / (1.0 - p))
@@ -169,8 +166,8 @@ def _drift(edges: Whole, n: int, p: float) -> float:
 
 
 def _spread(
-    first: Whole,
-    last: Whole,
+    first: Integers,
+    last: Integers,
     weights: Floats,
     *,
     n: int,
@@ -208,14 +205,14 @@ def _places(points: Floats, *, most: int) -> Floats:
     return exact if exact.size > 1 else np.array([0.0, 1.0])
 
 
-def _nodes(longest: int, *, reach: float) -> Whole:
+def _nodes(longest: int, *, reach: float) -> Integers:
     """Distances at which walks are evaluated, as far as they matter: multiples of the second."""
     far = min(longest, math.ceil(reach * math.sqrt(longest))) + 1
     spacing = -(-far // (_SHORT if longest <= _SHORT else _DISTANCES))
     return np.arange(-(-far // spacing) + 1, dtype=np.int64) * spacing
 
 
-def _walks(steps: Whole, nodes: Whole) -> Floats:
+def _walks(steps: Integers, nodes: Integers) -> Floats:
     """Upper bounds of f_T at the nodes, a row per number of steps."""
     short = steps <= _SHORT
     walks = np.empty((steps.size, nodes.size))
@@ -235,7 +232,7 @@ def short_walks() -> Floats:
     return table
 
 
-def long_walks(steps: Whole, nodes: Whole) -> Floats:
+def long_walks(steps: Integers, nodes: Integers) -> Floats:
     """f_T(d) = j b(j) - d Pr[A >= j] with A ~ Bin(T, 1/2), b its mass and j = ceil((T + d) / 2)."""
     count, distance = steps[:, None], nodes[None, :]
     ahead = (count + distance + 1) // 2

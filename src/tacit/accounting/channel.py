@@ -34,6 +34,7 @@ from tacit.errors import TacitError, check_at_least, check_epsilon
 
 _CELLS = 2048  # of the grid that holds a sum; more of them make the bound tighter
 _ROUNDING = 2.3e-16  # relative, per addition
+_ABOVE, _BELOW = 1.0 + 1e-15, 1.0 - 1e-15
 _PRECISION = 1e-6  # relative, of an epsilon that is searched for
 _TAIL_SHARE = 1e-3  # of the target delta, for upper tails that are cut
 
@@ -47,12 +48,14 @@ class _Pair:
     second: Floats
     bare_first: Floats
     bare_second: Floats
+    unsure: float  # relative, of every probability: by what rows do not add up to 1
 
 
 def check_channel(rows: ArrayLike) -> Floats:
     """The rows as an array, or a refusal of what are not probabilities.
 
-    Each number counts as the exact probability of its output.
+    Rows that add up to 1 but for rounding stand for the channel of their quotients by their sums;
+    every bound holds for that one.
     """
     channel = np.asarray(rows, dtype=np.float64)
     if channel.ndim != 2 or min(channel.shape) < 2:
@@ -62,18 +65,21 @@ def check_channel(rows: ArrayLike) -> Floats:
     return channel
 
 
+def _unsure(channel: Floats) -> float:
+    """A bound on how far, relatively, a number lies from its quotient by the sum of its row."""
+    return 1.01 * max(abs(math.fsum(row) - 1.0) for row in channel.tolist()) + 1.2e-16
+
+
 def local_epsilon_of(rows: ArrayLike) -> float:
     """The largest log ratio in a column, rounded up; infinite if an output excludes an input."""
     channel = check_channel(rows)
     used = channel[:, channel.max(axis=0) > 0.0]
     if used.min() == 0.0:
         return math.inf
-    return float(np.log(used.max(axis=0) / used.min(axis=0)).max()) * (1.0 + 1e-12)
-
-
-def blanket_mass(rows: ArrayLike) -> float:
-    """The part of a report that does not depend on its input, rounded down."""
-    return float(check_channel(rows).min(axis=0).sum()) * (1.0 - 1e-12)
+    if np.all(channel == channel[0]):
+        return 0.0
+    found = float(np.log(used.max(axis=0) / used.min(axis=0)).max())
+    return found * (1.0 + 1e-12) + 3.0 * _unsure(channel)
 
 
 def equivalent_cap(*, local_epsilon: float, blanket: float) -> float:
@@ -124,7 +130,7 @@ class ChannelBatch:
         return best, BLANKET.format("a finite channel", "B1 and B8")
 
 
-def channel_delta(rows: ArrayLike, *, n: int, central_epsilon: float) -> float:
+def shuffled_channel_delta(rows: ArrayLike, *, n: int, central_epsilon: float) -> float:
     """An upper bound of delta at `central_epsilon` for n shuffled reports of a finite channel.
 
     The channel need not be pure: an output may exclude an input.
@@ -132,7 +138,9 @@ def channel_delta(rows: ArrayLike, *, n: int, central_epsilon: float) -> float:
     return closest_delta(pointwise(ChannelBatch.of(rows, n=n).deltas), central_epsilon)
 
 
-def channel_epsilon(rows: ArrayLike, *, n: int, delta: float, force: bool = False) -> ShuffleBound:
+def shuffled_channel_epsilon(
+    rows: ArrayLike, *, n: int, delta: float, force: bool = False
+) -> ShuffleBound:
     """The central epsilon of n shuffled reports of a finite channel at `delta`.
 
     `rows[x]` holds the probabilities of the outputs for input x. Guarantee: an upper bound, never
@@ -156,7 +164,7 @@ def _pairs(rows: tuple[tuple[float, ...], ...]) -> tuple[_Pair, ...]:
     """One of each kind of ordered pairs: pairs alike up to the names of outputs count once."""
     channel = np.array(rows, dtype=np.float64)
     blanket = channel.min(axis=0)
-    covered = blanket > 0.0
+    covered, unsure = blanket > 0.0, _unsure(channel)
     found: dict[bytes, _Pair] = {}
     for x in range(len(channel)):
         for other in range(len(channel)):
@@ -173,6 +181,7 @@ def _pairs(rows: tuple[tuple[float, ...], ...]) -> tuple[_Pair, ...]:
                     second=second[covered] / blanket[covered],
                     bare_first=first[~covered],
                     bare_second=second[~covered],
+                    unsure=unsure,
                 ),
             )
     return tuple(found.values())
@@ -181,12 +190,14 @@ def _pairs(rows: tuple[tuple[float, ...], ...]) -> tuple[_Pair, ...]:
 def _delta(pair: _Pair, n: int, epsilon: float, target_delta: float) -> float:
     factor = math.exp(epsilon)
     # Upwards by more than the rounding of the ratios.
-    values = pair.first * (1.0 + 1e-15) - factor * pair.second * (1.0 - 1e-15)
-    bare = float(np.maximum(pair.bare_first - factor * pair.bare_second, 0.0).sum())
+    above, below = _ABOVE + 3.0 * pair.unsure, _BELOW - 3.0 * pair.unsure
+    values = pair.first * above - factor * pair.second * below
+    bare = float(np.maximum(pair.bare_first * above - factor * pair.bare_second * below, 0.0).sum())
     if values.size == 0 or values.max() <= 0.0:
         return min(bare * (1.0 + 1e-12), 1.0)
     allowed = _TAIL_SHARE * target_delta / float(values.max())
-    excess = _positive_part(values, pair.blanket, n=n, allowed=allowed)
+    weights = pair.blanket * (1.0 + pair.unsure)
+    excess = _positive_part(values, weights, n=n, allowed=allowed, unsure=pair.unsure)
     return min((excess / n + bare) * (1.0 + 1e-12) + UNDERFLOW, 1.0)
 
 
@@ -201,9 +212,11 @@ class _Law:
     lost: float = 0.0
 
 
-def _positive_part(values: Floats, weights: Floats, *, n: int, allowed: float) -> float:
+def _positive_part(
+    values: Floats, weights: Floats, *, n: int, allowed: float, unsure: float
+) -> float:
     """An upper bound of E[(Y_1 + ... + Y_n)+]; upper tails are cut at about `allowed`."""
-    rest = max(1.0 - float(weights.sum()), 0.0) + 1e-15
+    rest = max(1.0 - float(weights.sum()), 0.0) + 1e-15 + 2.0 * unsure  # they may be too large
     atoms = np.append(values, 0.0)
     chances = np.append(weights, rest) * (1.0 + 1e-15)
     spacing = (float(atoms.max()) - float(atoms.min())) / (_CELLS // 2)

@@ -156,7 +156,7 @@ def compose_channel(
     """Central epsilon at `delta` over rounds of these many reports of one finite channel.
 
     Guarantee, Assumes and Not covered: as `compose_shuffled`, with the privacy blanket of the
-    channel (`channel_epsilon`) in every round.
+    channel (`shuffled_channel_epsilon`) in every round.
     """
     if not batches:
         return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tacit.accounting.batch import Cap, cap_at, privunit_cap
@@ -10,6 +11,7 @@ from tacit.accounting.shuffle import (
     amplification_note,
     closed_form_epsilon,
     closed_form_limit,
+    mixed_epsilons,
     shuffle_epsilon,
 )
 from tacit.errors import TacitError, check_at_least, check_epsilon
@@ -54,6 +56,7 @@ def summarize_shuffle(
         ),
         "theorem": theorem,
         "conditions": list(one.conditions),
+        "cap": own,
         "closed_form_epsilon": closed.central_epsilon if closed else None,
         "closed_form_limit": closed_form_limit(n=n, delta=delta),
         "guarantee": DpGuarantee(
@@ -87,6 +90,47 @@ def parse_randomizer(
         "the randomizer is any, krr with a number of symbols, or privunit, which may be given a "
         f"cap; got {name!r} with symbols = {n_symbols} and cap = {cap}."
     )
+
+
+def summarize_mixed(
+    counts: Mapping[float, int],
+    *,
+    delta: float,
+    n_symbols: int | None = None,
+    cap: Cap | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Central epsilon of the clients of each local epsilon in one batch that mixes several."""
+    found = mixed_epsilons(counts, delta=delta, n_symbols=n_symbols, cap=cap, force=force)
+    clients: list[dict[str, Any]] = [
+        {
+            "local_epsilon": local,
+            "n": counts[local],
+            "central_epsilon": bound.central_epsilon,
+            "theorem": bound.theorem,
+            "conditions": list(bound.conditions),
+        }
+        for local, bound in found.items()
+    ]
+    worst = max(clients, key=lambda one: one["central_epsilon"])
+    return {
+        "central_epsilon": worst["central_epsilon"],
+        "delta": delta,
+        "n": sum(counts.values()),
+        "rounds": 1,
+        "clients": clients,
+        "theorem": worst["theorem"],
+        "conditions": worst["conditions"],
+    }
+
+
+def parse_mixed(text: str) -> dict[float, int]:
+    """Read LOCAL_EPSILON:N,LOCAL_EPSILON:N,... into the number of reports of each epsilon."""
+    counts: dict[float, int] = {}
+    for part in text.split(","):
+        for local, n in parse_round(part):
+            counts[local] = counts.get(local, 0) + n
+    return counts
 
 
 def parse_round(text: str) -> list[tuple[float, int]]:

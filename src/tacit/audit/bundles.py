@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.audit.bounds import DpClaim
 from tacit.audit.engine import Audited
-from tacit.audit.laws import Law, PrivUnitLaw, channel_law, vector_law
+from tacit.audit.finite_laws import channel_law
+from tacit.audit.laws import Law, PrivUnitLaw, vector_law
 from tacit.audit.setting import Setting
 from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Guarantee

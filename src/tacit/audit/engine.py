@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -28,9 +29,10 @@ from tacit.audit.bounds import (
 )
 from tacit.audit.fit import check_fit
 from tacit.audit.laws import Law
+from tacit.audit.shown import table_html
 from tacit.audit.statistic import Detector, learn_detectors
 from tacit.errors import TacitError, check_at_least
-from tacit.guarantee import Guarantee, Unprotected
+from tacit.guarantee import Guarantee, Unprotected, rounded_down, rounded_up
 from tacit.system.progress import Progress, silent
 
 Input = Any  # a number, a symbol or a series: only the mechanism looks at it
@@ -41,7 +43,6 @@ SMALLEST_AUDIT = 2_000
 # Of the bound by which pairs are compared. At 5 % a lucky tail makes a weak pair look worst about
 # once in a hundred searches; at this level 400 searches had none.
 _SEARCH_FALSE_ALARM = 1e-3
-_MOST_INPUTS = 4  # whose outputs are compared with a law
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,19 @@ class AuditResult:
     power: float = POWER
     finding: str = ""
     guarantee: Guarantee | None = None
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the claim beside what was proved."""
+        rows = [
+            ("mechanism", self.mechanism),
+            ("verdict", self.verdict),
+            ("claimed epsilon", rounded_up(self.claimed_epsilon)),
+            ("proved at least", rounded_down(max(0.0, self.lower_bound))),
+            ("how", f"{self.method}, {self.trials:,} trials, confidence {self.confidence:g}"),
+        ]
+        if self.finding:
+            rows.append(("finding", self.finding))
+        return table_html(rows, () if self.guarantee is None else (self.guarantee,))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an epsilon that nothing stands behind is also called nominal."""
@@ -152,7 +166,7 @@ def audit(
         verdict="refuted" if refuted else "consistent",
         tpr=found.tpr,
         fpr=found.fpr,
-        n_pairs=len(audited.pairs),
+        n_pairs=found.n_pairs,
         seconds=time.perf_counter() - started,
         method="sampled" if audited.law is None else "exact",
         exact_epsilon=found.exact,
@@ -170,6 +184,7 @@ class _Found:
     fpr: float
     detectable_epsilon: float
     detectable_event: float
+    n_pairs: int
     exact: float | None = None
     misfit: str | None = None
 
@@ -191,16 +206,17 @@ def _finding(found: _Found, claimed: float, *, unprotected: bool) -> str:
 def _exact(audited: Audited, law: Law, trials: int, level: float, progress: Progress) -> _Found:
     """The law's own loss, and whether the runs follow it.
 
-    Of vectors the law's cells show only a part of the joint distribution, so half of the runs and
-    of the false alarm go to a learned test.
+    Every input of every pair is run equally often: code that is wrong for one input is wrong. Of
+    vectors the law's cells show only a part of the joint distribution, so half of the runs and of
+    the false alarm go to a learned test.
     """
     delta = audited.claim.delta
-    losses = [law.loss(x, y, delta=delta) for x, y in audited.pairs]
+    pairs = _pairs_of_the_law(audited, law)
+    losses = [law.loss(x, y, delta=delta) for x, y in pairs]
     worst = int(np.argmax(losses))
-    pair = audited.pairs[worst]
+    pair = pairs[worst]
     event = law.event(*pair, delta=delta)
-    others = [x for other in audited.pairs if other is not pair for x in other]
-    inputs = [*pair, *others[: _MOST_INPUTS - 2]]
+    inputs = _distinct([*pair, *(x for other in pairs for x in other)])
     share = 2 if law.joint else 1
     progress(0, 3, "comparing with the law")
     fit = check_fit(
@@ -218,6 +234,7 @@ def _exact(audited: Audited, law: Law, trials: int, level: float, progress: Prog
         fpr=event.fpr,
         detectable_epsilon=fit.detectable_epsilon,
         detectable_event=fit.detectable_event,
+        n_pairs=len(pairs),
         exact=losses[worst],
         misfit=fit.misfit,
     )
@@ -227,8 +244,21 @@ def _exact(audited: Audited, law: Law, trials: int, level: float, progress: Prog
         audited, pair, learn=trials // 16, count=trials // 8, level=level / share, progress=progress
     )
     if fit.misfit is not None:  # the law says nothing about this code: what do the runs prove?
-        return replace(sampled, exact=found.exact, misfit=fit.misfit)
+        return replace(sampled, exact=found.exact, misfit=fit.misfit, n_pairs=found.n_pairs)
     return replace(found, lower=max(found.lower, sampled.lower))
+
+
+def _pairs_of_the_law(audited: Audited, law: Law) -> Sequence[tuple[Input, Input]]:
+    """All pairs of a law with finitely many inputs, else the pairs that are offered."""
+    return list(combinations(law.inputs, 2)) if len(law.inputs) > 1 else audited.pairs
+
+
+def _distinct(inputs: Sequence[Input]) -> list[Input]:
+    """Every input once, in order; 0.0 and -0.0 are one."""
+    first: dict[bytes, Input] = {}
+    for x in inputs:
+        first.setdefault((np.asarray(x, dtype=np.float64) + 0.0).tobytes(), x)
+    return list(first.values())
 
 
 def _sampled(
@@ -262,7 +292,7 @@ def _sampled(
     best = max(found, key=lambda one: one.lower)
     # The test that notices the smaller violation says what would have been noticed.
     noticed = min(one.detectable_epsilon for one in found)
-    return replace(best, detectable_epsilon=noticed)
+    return replace(best, detectable_epsilon=noticed, n_pairs=len(audited.pairs))
 
 
 def _evaluated(claim: Claim, *, tpr: int, fpr: int, count: int, false_alarm: float) -> _Found:
@@ -276,6 +306,7 @@ def _evaluated(claim: Claim, *, tpr: int, fpr: int, count: int, false_alarm: flo
         fpr=fpr / count,
         detectable_epsilon=detectable(claim, fpr / count, runs=count, false_alarm=false_alarm),
         detectable_event=detectable_event(claim, runs=count, false_alarm=false_alarm),
+        n_pairs=1,
     )
 
 

@@ -8,7 +8,7 @@ the outputs into cells of known probability and names outputs that cannot occur.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -21,7 +21,7 @@ from scipy import special, stats
 
 from tacit.arrays import Floats
 from tacit.audit.bounds import discrete_gaussian_epsilon
-from tacit.mechanisms import PrivUnitG, channel_epsilon
+from tacit.mechanisms import PrivUnitG
 from tacit.mechanisms.laplace import LAPLACE_STEPS, in_steps, scale_in_steps
 from tacit.mechanisms.lattice import DIRECTION, HIDDEN_NORM, STEPS
 from tacit.noise import scale_above
@@ -60,6 +60,11 @@ class Law(Protocol):
         """Whether outputs have several coordinates, of which cells show only a part."""
         ...
 
+    @property
+    def inputs(self) -> Sequence[Input]:
+        """All inputs that there are, or nothing where they are not finitely many."""
+        ...
+
     def loss(self, x: Input, y: Input, *, delta: float) -> float:
         """The epsilon at `delta` between two inputs, in both directions; never above the truth."""
         ...
@@ -89,87 +94,6 @@ def counted(name: str, cells: Cells, probabilities: Floats) -> View:
 
 
 @dataclass(frozen=True, slots=True)
-class FiniteLaw:
-    """A table: row = input, column = output. `columns` turns outputs into columns, -1 for none."""
-
-    table: Floats
-    columns: Callable[[Floats], Cells]
-    exact: float | None = None  # the epsilon of the whole table where it is known exactly
-    joint: bool = False
-
-    def loss(self, x: Input, y: Input, *, delta: float) -> float:
-        """As in `Law`."""
-        p, q = self.table[x], self.table[y]
-        if delta == 0.0:
-            used = np.maximum(p, q) > 0.0
-            if np.any(np.minimum(p, q)[used] == 0.0):
-                return math.inf
-            worst = rounded_down(float(np.abs(np.log(p[used]) - np.log(q[used])).max()))
-            return worst if self.exact is None else min(worst, self.exact)
-        return rounded_down(max(_hockey_epsilon(p, q, delta), _hockey_epsilon(q, p, delta)))
-
-    def event(self, x: Input, y: Input, *, delta: float) -> Event:
-        """As in `Law`."""
-        order, above, below = _most_likely_first(self.table[x], self.table[y])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            speaks = np.where(above > delta, (above - delta) / below, 0.0)
-        size = int(np.nanargmax(speaks * (1.0 - 1e-9 / (1 + np.arange(order.size))))) + 1
-        chosen = np.zeros(order.size + 1, dtype=bool)
-        chosen[order[:size]] = True
-        return Event(
-            lambda outputs: chosen[self.columns(outputs)],
-            float(above[size - 1]),
-            float(below[size - 1]),
-        )
-
-    def impossible(self, x: Input, outputs: Floats) -> int:
-        """As in `Law`."""
-        columns = self.columns(outputs)
-        never = np.append(self.table[x] == 0.0, True)  # the column -1 is no output at all
-        return int(np.count_nonzero(never[columns]))
-
-    def views(self, x: Input, outputs: Floats) -> list[View]:
-        """As in `Law`."""
-        columns = self.columns(outputs)
-        return [counted("outputs", columns[columns >= 0], self.table[x])]
-
-
-def symbol_columns(n_outputs: int) -> Callable[[Floats], Cells]:
-    """Outputs that are symbols 0..n-1 are their own columns."""
-
-    def columns(outputs: Floats) -> Cells:
-        values = outputs[:, 0]
-        good = (values == np.floor(values)) & (values >= 0) & (values < n_outputs)
-        return np.where(good, values, -1).astype(np.intp)
-
-    return columns
-
-
-def channel_law(channel: Floats) -> FiniteLaw:
-    """Of a channel; its epsilon is computed from the whole numbers that are sampled."""
-    exact = channel_epsilon(channel)
-    lower = exact if math.isinf(exact) else rounded_down(exact)
-    return FiniteLaw(channel, symbol_columns(channel.shape[1]), lower)
-
-
-def _hockey_epsilon(p: Floats, q: Floats, delta: float) -> float:
-    """The least epsilon with sum (p - e**epsilon q)+ <= delta; infinite if there is none."""
-    if float(p[q == 0.0].sum()) > delta:
-        return math.inf
-    _, above, below = _most_likely_first(p, q)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = np.log((above - delta) / below)
-    return max(0.0, float(np.nanmax(np.where(above > delta, wanted, -np.inf))))
-
-
-def _most_likely_first(p: Floats, q: Floats) -> tuple[Cells, Floats, Floats]:
-    """Outputs by falling ratio p / q, and the probability of the first 1, 2, ... of them."""
-    ratio = np.where(q > 0.0, p / np.where(q > 0.0, q, 1.0), np.where(p > 0.0, np.inf, 0.0))
-    order = np.argsort(-ratio, kind="stable")
-    return order, np.cumsum(p[order]), np.cumsum(q[order])
-
-
-@dataclass(frozen=True, slots=True)
 class NoiseLaw:
     """A grid point plus integer noise on each coordinate, independent and symmetric.
 
@@ -181,6 +105,7 @@ class NoiseLaw:
     step: float
     scales: tuple[Fraction, ...] = ()
     sigma: float | None = None
+    inputs: Sequence[Input] = ()
 
     @property
     def joint(self) -> bool:
@@ -309,6 +234,7 @@ class PrivUnitLaw:
     params: PrivUnitG
     single: bool = False
     joint: bool = True
+    inputs: Sequence[Input] = ()
 
     def loss(self, x: Input, y: Input, *, delta: float) -> float:
         """The log ratio of the two densities: reached where one cap is and the other is not."""

@@ -25,7 +25,8 @@ from tacit.audit.bounds import (
 )
 from tacit.audit.bundles import local_release
 from tacit.audit.engine import Audited
-from tacit.audit.laws import NoiseLaw, PrivUnitLaw, channel_law, vector_law
+from tacit.audit.finite_laws import channel_law
+from tacit.audit.laws import NoiseLaw, PrivUnitLaw, vector_law
 from tacit.audit.pairs import ball_pairs, scalar_pairs, symbol_pairs
 from tacit.audit.setting import Setting
 from tacit.audit.shuffled import fleet_distributed, fleet_privunit, shuffled_krr
@@ -59,7 +60,7 @@ def build(
     known = {**_BUILDERS, **_DEMONSTRATIONS}
     if name not in known:
         near = difflib.get_close_matches(name, _BUILDERS, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
+        hint = f"; did you mean '{near[0]}'?" if near else "."
         raise TacitError(
             f"no mechanism or bundle named {name!r}{hint} Known mechanisms: "
             f"{', '.join(mechanism_names())}."

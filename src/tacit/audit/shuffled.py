@@ -12,7 +12,8 @@ from tacit import mechanisms, noise
 from tacit.arrays import Floats, Integers
 from tacit.audit.bounds import DpClaim, GaussianClaim
 from tacit.audit.engine import Audited
-from tacit.audit.laws import FiniteLaw, PrivUnitLaw
+from tacit.audit.finite_laws import FiniteLaw
+from tacit.audit.laws import PrivUnitLaw
 from tacit.audit.pairs import ball_pairs, symbol_pairs
 from tacit.audit.setting import Setting
 
@@ -91,12 +92,14 @@ def shuffled_krr(setting: Setting) -> Audited:
     """A shuffled batch of k-RR reports with one client replaced: the accountant's central epsilon.
 
     `epsilon` is the local one. A shuffled batch shows only how often each symbol occurs. The claim
-    is what `shuffle_epsilon` proves for the claimed local epsilon.
+    is what `shuffle_epsilon` proves for k-RR at the claimed local epsilon: the privacy blanket.
     """
     from tacit.accounting import shuffle_epsilon
 
     n_symbols, delta = 3, 1e-3
-    bound = shuffle_epsilon(local_epsilon=setting.claim, n=_CLIENTS, delta=delta)
+    bound = shuffle_epsilon(
+        local_epsilon=setting.claim, n=_CLIENTS, delta=delta, n_symbols=n_symbols
+    )
 
     def run(x: int, count: int) -> Integers:
         symbols = np.full((count, _CLIENTS), n_symbols - 1)

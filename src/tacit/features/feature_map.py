@@ -12,8 +12,11 @@ NumPy only: clients carry this module.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -21,6 +24,7 @@ import numpy as np
 from tacit.arrays import Floats, Floats32
 from tacit.errors import TacitError, check_at_least
 from tacit.features.counting import count_true
+from tacit.system.memory import return_memory
 from tacit.system.threads import on_all_cores
 
 PUBLIC_SEED = 20230
@@ -52,6 +56,7 @@ _BALANCE: dict[FeatureKind, _Balance] = {
     "coarse": _Balance(10.0, (6.0, 4.0, 1.0, 1.0)),
 }
 _CHUNK_VALUES = 2**20  # of a block of windows, as they are and unfolded: what a cache holds
+_PIECE_VALUES = 2**15  # of a piece of generated signals: a device has little memory
 _LARGEST_INPUT = 1e6  # beyond, a square would leave float32
 
 
@@ -120,36 +125,115 @@ def public_features(
     rng = np.random.default_rng([seed, n_channels, length, n_kernels])
     banks = _draw_banks(n_channels, length, n_kernels, rng)
     count = max(600, min(2000, 2**21 // length))  # enough for a covariance, quick for long series
-    signals = generated_signals(count, n_channels, length, rng)
-    found = on_all_cores(lambda part: _blocks(signals[part], banks), _pieces(signals))
-    raw = np.concatenate([np.concatenate(blocks, axis=1) for blocks in found])
-    scale = np.repeat(balance.weights, [block.shape[1] for block in found[0]])
-    centre, spread = raw.mean(axis=0), (raw.std(axis=0) + 1e-3) / scale
+    widths = [block.shape[1] for block in _blocks(np.zeros((1, n_channels, length)), banks)]
+    pieces = _cuts(count, n_channels * length, _PIECE_VALUES)
+    signals = _signals(pieces, n_channels, length, rng)
+    raw = _raw_features(banks, signals, pieces, sum(widths))
+    scale = np.repeat(balance.weights, widths)
+    centre = raw.mean(axis=0)
+    raw -= centre
+    spread = (np.sqrt(_sum_of_squares(raw) / count) + 1e-3) / scale
+    raw /= spread
+    covariance = _covariance(raw)
+    del raw  # a device has no room for it beside what eigh needs
     # The symmetric root does not depend on the basis that eigh happens to return.
-    values, vectors = np.linalg.eigh(np.cov(((raw - centre) / spread).T).reshape(len(centre), -1))
+    values, vectors = np.linalg.eigh(covariance)
     root = (vectors / np.sqrt(np.maximum(values, 0.0) + balance.ridge)) @ vectors.T
-    return FeatureMap(
-        n_channels, length, n_kernels, seed, banks, centre, np.asarray(root / spread[:, None])
-    )
+    whitener = np.asarray(root / spread[:, None])
+    del covariance, vectors, root
+    return_memory()  # eight megabytes on a device, which would stay with it
+    return FeatureMap(n_channels, length, n_kernels, seed, banks, centre, whitener)
+
+
+def _raw_features(
+    banks: tuple[_KernelBank, ...],
+    signals: Iterator[Floats],
+    pieces: Sequence[slice],
+    n_columns: int,
+) -> Floats:
+    """The features of generated signals, of which only a few pieces are in memory at a time."""
+    raw, taking = np.empty((pieces[-1].stop, n_columns)), Lock()
+    drawn = zip(pieces, signals, strict=True)
+
+    def fill(_: slice) -> None:
+        with taking:  # whoever comes first draws the next one
+            part, signal = next(drawn)
+        raw[part] = np.concatenate(_blocks(signal, banks), axis=1)
+
+    on_all_cores(fill, pieces)
+    return raw
+
+
+def _sum_of_squares(rows: Floats) -> Floats:
+    """Of every column; row by row, without another array of this size."""
+    total = np.zeros(rows.shape[1])
+    for row in rows:
+        total += row * row
+    return total
+
+
+def _covariance(rows: Floats) -> Floats:
+    """That of `np.cov` to the last bit, in the memory of the rows, which are centred in it."""
+    rows -= rows.mean(axis=0)
+    products: Floats = rows.T @ rows
+    products *= 1.0 / (len(rows) - 1)
+    return products
 
 
 def generated_signals(count: int, n_channels: int, length: int, rng: np.random.Generator) -> Floats:
     """Public stand-ins for sensor data: harmonics, random walks, noise, gains and offsets."""
+    pieces = _cuts(count, n_channels * length, _PIECE_VALUES)
+    return np.concatenate(list(_signals(pieces, n_channels, length, rng)))
+
+
+def _signals(
+    pieces: Sequence[slice], n_channels: int, length: int, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """The same piece by piece, because a device has no room for all of them.
+
+    What is drawn for every time step is drawn twice: once to go past it, as what is drawn for the
+    series comes after it, and once more where it is used.
+    """
+    count = pieces[-1].stop
     per_series, per_channel = (count, 1, 1), (count, n_channels, 1)
     time = np.arange(length)
     cycles = _log_uniform(rng, 0.5, max(1.0, length / 8), per_series)
     periodic = rng.random(per_series) < 0.6
-    signal: Floats = np.zeros((count, n_channels, length))
-    for harmonic in (1, 2, 3):
-        phase = rng.uniform(0.0, 2.0 * np.pi, per_channel)
-        wave = np.sin(2.0 * np.pi * cycles / length * harmonic * time + phase)
-        signal += rng.standard_normal(per_channel) / harmonic * wave * periodic
-    walk = np.cumsum(rng.standard_normal(signal.shape), axis=2) / np.sqrt(length)
-    signal += walk * _log_uniform(rng, 0.02, 1.0, per_series)
-    signal += rng.standard_normal(signal.shape) * _log_uniform(rng, 0.01, 0.5, per_channel)
-    signal *= _log_uniform(rng, 0.05, 1.5, per_channel)
-    signal += 0.6 * rng.standard_normal(per_channel)
-    return signal
+    waves = [
+        (harmonic, rng.uniform(0.0, 2.0 * np.pi, per_channel), rng.standard_normal(per_channel))
+        for harmonic in (1, 2, 3)
+    ]
+    steps = _past(rng, pieces, n_channels, length)
+    wander = _log_uniform(rng, 0.02, 1.0, per_series)
+    noise = _past(rng, pieces, n_channels, length)
+    loudness = _log_uniform(rng, 0.01, 0.5, per_channel)
+    gain = _log_uniform(rng, 0.05, 1.5, per_channel)
+    offset = rng.standard_normal(per_channel)
+
+    def made(part: slice) -> Floats:
+        shape = (len(cycles[part]), n_channels, length)
+        signal: Floats = np.zeros(shape)
+        for harmonic, phase, height in waves:
+            wave = np.sin(2.0 * np.pi * cycles[part] / length * harmonic * time + phase[part])
+            signal += height[part] / harmonic * wave * periodic[part]
+        walk = np.cumsum(steps.standard_normal(shape), axis=2) / np.sqrt(length)
+        signal += walk * wander[part]
+        signal += noise.standard_normal(shape) * loudness[part]
+        signal *= gain[part]
+        signal += 0.6 * offset[part]
+        return signal
+
+    return map(made, pieces)
+
+
+def _past(
+    rng: np.random.Generator, pieces: Sequence[slice], n_channels: int, length: int
+) -> np.random.Generator:
+    """A copy of the generator as it is, which itself goes past a value for every time step."""
+    here = copy.deepcopy(rng)
+    for part in pieces:
+        rng.standard_normal((part.stop - part.start, n_channels, length))
+    return here
 
 
 def _log_uniform(
@@ -194,8 +278,15 @@ def _draw_bank(
 
 def _pieces(X: Floats) -> list[slice]:
     """Cuts of the series that a cache holds; a series' features do not depend on its piece."""
-    n_series = max(1, _CHUNK_VALUES // (X.shape[1] * X.shape[2]))
-    return [slice(start, start + n_series) for start in range(0, len(X), n_series)]
+    return _cuts(len(X), X.shape[1] * X.shape[2], _CHUNK_VALUES)
+
+
+def _cuts(count: int, size: int, values: int) -> list[slice]:
+    """Cuts of `count` series with `size` values each into pieces of about so many values."""
+    n_series = max(1, values // size)
+    return [
+        slice(start, min(start + n_series, count)) for start in range(0, max(count, 1), n_series)
+    ]
 
 
 def _blocks(X: Floats, banks: tuple[_KernelBank, ...]) -> tuple[Floats, Floats, Floats, Floats]:

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from tacit.errors import LedgerError, check_epsilon, check_positive
+from tacit.errors import LedgerError, check_delta, check_epsilon, check_positive
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import accounts as summaries
 from tacit.ledger import rows as rows
@@ -207,6 +207,7 @@ class Ledger:
     def entries(self, subject: str | None = None) -> list[Entry]:
         """The debits and budget entries in order, of one subject or all."""
         with self._transaction("DEFERRED") as connection:
+            rows.check_complete(connection)
             if subject is None:
                 return list(rows.read(connection, " ORDER BY id"))
             account = rows.trusted(connection)[1].find(subject)
@@ -215,17 +216,19 @@ class Ledger:
 
     def subjects(self) -> dict[str, Amount]:
         """What was debited per subject, under the name it was first given."""
-        last_of_each = " WHERE id IN (SELECT max(id) FROM entries GROUP BY subject) ORDER BY id"
         with self._transaction("DEFERRED") as connection:
-            entries = list(rows.read(connection, last_of_each))
+            rows.check_complete(connection)
+            totals = rows.totals_of_subjects(connection)
         return {
-            entry.subject: Amount(
-                epsilon=float_up(Decimal(entry.subject_epsilon)),
-                delta=float_up(Decimal(entry.subject_delta)),
-            )
-            for entry in entries
-            if entry.subject
+            subject: Amount(epsilon=float_up(Decimal(epsilon)), delta=float_up(Decimal(delta)))
+            for subject, epsilon, delta in totals
         }
+
+    def amounts(self) -> list[tuple[str, str, Decimal, int]]:
+        """Purpose, subject and epsilon of the debits, with how many of these there are."""
+        with self._transaction("DEFERRED") as connection:
+            rows.check_complete(connection)
+            return rows.amounts(connection)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all entries to a .csv or .json file; returns how many."""
@@ -359,7 +362,14 @@ def _first_problem(
 
 
 def _limit(value: float | None, name: str) -> Decimal | None:
-    return None if value is None else exact(check_epsilon(value, name=name))
+    if value is None:
+        return None
+    if name == "per_subject_delta":
+        return exact(check_delta(value, name=name))
+    if name == "budget_delta":  # a sum over many subjects: above 1 it still says something of each
+        advice = "give what the deltas of all releases may add up to, for example 1e-5"
+        return exact(check_positive(value, name=name, advice=advice))
+    return exact(check_epsilon(value, name=name))
 
 
 def _check_same_budgets(recorded: Budgets, asked: Budgets, path: Path) -> None:

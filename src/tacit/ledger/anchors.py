@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, reason_of
 from tacit.system.files import write_secret
 
 ANCHORS = "TACIT_ANCHORS"
@@ -57,7 +57,7 @@ def read_anchor(path: Path) -> Anchor | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
-            f"cannot read the anchor {path} ({error}); nothing was released."
+            f"cannot read the anchor {path} ({reason_of(error)}); nothing was released."
         ) from error
 
 

@@ -83,8 +83,8 @@ def check_tables(
     found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
     if sorted(str(row[0]) for row in found) != sorted(tables):
         raise LedgerError(
-            "the tables of the ledger are not as they were made; nothing was released, start a "
-            "new ledger and find out who changed this one."
+            "the tables of the ledger were changed after it was created; nothing was released, "
+            "start a new ledger and find out who changed this one."
         )
 
 
@@ -150,9 +150,9 @@ def append(
     own = last_of(connection, accounts, template.subject)
     if own is not None and template.kind == "debit" and own.relation != template.relation:
         raise LedgerError(
-            f"{template.subject!r} was debited per {own.relation[0]} under {own.relation[1]} "
-            f"before; amounts per {template.relation[0]} under {template.relation[1]} do not add "
-            "up with them, use another subject."
+            f"earlier debits of {template.subject!r} count per {own.relation[0]} under "
+            f"{own.relation[1]}, and this one per {template.relation[0]} under "
+            f"{template.relation[1]}; the two do not add up, so use another subject."
         )
     entry = replace(
         template,
@@ -180,8 +180,8 @@ def check_fits(entry: Entry, budgets: Budgets) -> None:
     )
     if Decimal(entry.subject_delta) >= 1:
         raise BudgetExceeded(
-            f"this release would bring delta for {entry.subject!r} to {entry.subject_delta}, and "
-            "from 1 on nothing is promised; nothing was released."
+            f"this release would bring delta for {entry.subject!r} to {entry.subject_delta}, and a "
+            "delta of 1 or more promises nothing; nothing was released."
         )
     for what, total, limit in limits:
         if limit is not None and Decimal(total) > limit:
@@ -237,6 +237,17 @@ def trusted_last(connection: sqlite3.Connection) -> Entry:
     return _unaltered(found[0])
 
 
+def check_complete(connection: sqlite3.Connection) -> None:
+    """Refuse to list a ledger that has lost entries; they are numbered from 1 without gaps."""
+    last = trusted_last(connection)
+    ((count,),) = connection.execute("SELECT count(*) FROM entries")
+    if count != last.id:
+        raise LedgerError(
+            f"the ledger has {count} entries where {last.id} were written; run 'tacit ledger "
+            "verify', and restore it from a copy."
+        )
+
+
 def trusted(connection: sqlite3.Connection) -> tuple[Entry, Accounts]:
     """The last entry of all and the accounts that were sealed with it."""
     last = trusted_last(connection)
@@ -258,6 +269,27 @@ def spent(connection: sqlite3.Connection, subject: str | None) -> tuple[Decimal,
         return Decimal(last.total_epsilon), Decimal(last.total_delta)
     own = last_of(connection, accounts, subject)
     return (Decimal(own.subject_epsilon), Decimal(own.subject_delta)) if own else (ZERO, ZERO)
+
+
+def totals_of_subjects(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Subject, epsilon and delta as the last entry of each subject states them, oldest first."""
+    query = (
+        "SELECT subject, subject_epsilon, subject_delta FROM entries WHERE subject <> '' AND id IN "
+        "(SELECT max(id) FROM entries GROUP BY subject) ORDER BY id"
+    )
+    return connection.execute(query).fetchall()
+
+
+def amounts(connection: sqlite3.Connection) -> list[tuple[str, str, Decimal, int]]:
+    """Purpose, subject, epsilon of one debit, and how many debits of these there are."""
+    query = (
+        "SELECT purpose, subject, epsilon, count(*) FROM entries WHERE kind = 'debit' "
+        "GROUP BY purpose, subject, epsilon ORDER BY min(id)"
+    )
+    return [
+        (str(purpose), str(subject), Decimal(epsilon), int(times))
+        for purpose, subject, epsilon, times in connection.execute(query)
+    ]
 
 
 def _unaltered(entry: Entry) -> Entry:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.errors import TacitError, check_epsilon
+from tacit.errors import TacitError, check_epsilon, check_positive
 from tacit.noise import NoiseSource, discrete_laplace
 
 _SLACK = 1.0 - 2.0**-40  # more than the rounding of a sum of any length used here
@@ -24,8 +24,7 @@ _LARGEST_SCALE = 2**50  # beyond, the sampler would leave 64 bits
 
 def clip_l1(vectors: Floats, *, clip_norm: float) -> Floats:
     """Scale every row of larger L1 norm down to `clip_norm`; leave the others as they are."""
-    if isinstance(clip_norm, bool) or not 0.0 < clip_norm < math.inf:
-        raise TacitError(f"clip_norm must be finite and above 0, got {clip_norm!r}.")
+    check_positive(clip_norm, name="clip_norm")
     vectors = np.asarray(vectors, dtype=np.float64)
     if vectors.ndim != 2 or not np.all(np.isfinite(vectors)):
         raise TacitError(
@@ -64,7 +63,10 @@ def in_steps(vectors: Floats, *, clip_norm: float) -> Integers:
     scaled = clip_l1(vectors, clip_norm=clip_norm) * (LAPLACE_STEPS / clip_norm)
     steps: Integers = np.trunc(scaled).astype(np.int64)
     if np.abs(steps).sum(axis=1).max(initial=0) > LAPLACE_STEPS:
-        raise TacitError(f"a row has L1 norm above {clip_norm:g} after clipping; report this.")
+        raise TacitError(
+            f"a row has L1 norm above {clip_norm:g} after clipping, which is a mistake in tacit; "
+            "nothing was released, tell the developers."
+        )
     return steps
 
 

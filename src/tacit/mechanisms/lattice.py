@@ -104,7 +104,7 @@ def _alias_table() -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.i
     )
 
 
-def lattice_beside(
+def lattice_on_side(
     directions: Floats, above: NDArray[np.bool_], *, gamma: float, source: NoiseSource
 ) -> Floats:
     """For every direction a vector of independent draws of nu, conditioned on its side.
@@ -121,7 +121,7 @@ def lattice_beside(
     block = max(1, _BLOCK // (dimension + _HIDDEN.size))
     for start in range(0, count, block):
         part = slice(start, start + block)
-        out[part] = _beside(directions[part], heights[part], above[part], gamma, source)
+        out[part] = _draws_on_side(directions[part], heights[part], above[part], gamma, source)
     return out
 
 
@@ -130,7 +130,7 @@ def side_error(dimension: int) -> float:
     return (dimension + 16) * 2.0**-52
 
 
-def _beside(
+def _draws_on_side(
     directions: Floats,
     heights: Floats,
     above: NDArray[np.bool_],

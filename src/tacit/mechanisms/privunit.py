@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError, check_at_least, check_epsilon
-from tacit.mechanisms.lattice import DIRECTION, STEPS, STRETCH, lattice_beside, side_error
+from tacit.mechanisms.lattice import DIRECTION, STEPS, STRETCH, lattice_on_side, side_error
 from tacit.noise import NoiseSource, bernoulli
 
 _STANDARD = NormalDist()
@@ -140,10 +140,10 @@ def randomize_directions(vectors: Floats, params: PrivUnitG, *, source: NoiseSou
     vectors = np.asarray(vectors, dtype=np.float64)
     if vectors.ndim != 2 or vectors.shape[1] != params.dimension:
         raise TacitError(f"vectors must have shape (n, {params.dimension}), got {vectors.shape}.")
-    directions = np.rint(to_sphere(vectors, source) * DIRECTION)
+    directions = np.rint(rounded_to_sphere(vectors, source) * DIRECTION)
     words = (source.words(len(vectors)) >> np.uint64(2)).astype(np.int64)
     above = words < _keep_weight(params)
-    released = lattice_beside(directions, above, gamma=params.gamma, source=source)
+    released = lattice_on_side(directions, above, gamma=params.gamma, source=source)
     released *= params.step
     return released
 
@@ -166,7 +166,7 @@ def _keep_weight(params: PrivUnitG) -> int:
     return math.floor(p * _COIN)
 
 
-def to_sphere(vectors: Floats, source: NoiseSource) -> Floats:
+def rounded_to_sphere(vectors: Floats, source: NoiseSource) -> Floats:
     """Vectors of the unit ball rounded at random to the sphere, unbiased."""
     # Dividing by the largest entry first keeps tiny and huge rows away from under- and overflow.
     largest = np.abs(vectors).max(axis=1, keepdims=True)

@@ -10,21 +10,17 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Codes, Floats, Integers
 from tacit.errors import TacitError, check_at_least, check_epsilon
 from tacit.noise import NoiseSource
-
-Symbols = NDArray[np.intp]
-Weights = NDArray[np.int64]
 
 _ONE = 2**62  # the whole of a row; a word of 62 bits falls on each unit equally often
 
 
 def randomize_symbols(
-    symbols: Symbols, *, n_symbols: int, epsilon: float, source: NoiseSource
-) -> Symbols:
+    symbols: Codes, *, n_symbols: int, epsilon: float, source: NoiseSource
+) -> Codes:
     """Release every symbol through k-ary randomized response.
 
     Guarantee: each output is `epsilon`-LDP (pure) when its input symbol is replaced, exactly.
@@ -36,7 +32,7 @@ def randomize_symbols(
     keep, other = _krr_weights(n_symbols, epsilon)
     words = _words62(symbols.shape, source)
     step = np.where(words < keep, 0, 1 + (words - keep) // other)
-    released: Symbols = ((symbols + step) % n_symbols).astype(np.intp)
+    released: Codes = ((symbols + step) % n_symbols).astype(np.intp)
     return released
 
 
@@ -49,7 +45,7 @@ def krr_matrix(n_symbols: int, epsilon: float) -> Floats:
     return matrix
 
 
-def randomize_through_channel(symbols: Symbols, *, channel: Floats, source: NoiseSource) -> Symbols:
+def randomize_through_channel(symbols: Codes, *, channel: Floats, source: NoiseSource) -> Codes:
     """Release every symbol x as an output drawn from row x of a row-stochastic channel.
 
     Guarantee: each output is `channel_epsilon(channel)`-LDP (pure) when its symbol is replaced.
@@ -68,7 +64,7 @@ def randomize_through_channel(symbols: Symbols, *, channel: Floats, source: Nois
     return released
 
 
-def channel_thresholds(channel: Floats) -> Weights:
+def channel_thresholds(channel: Floats) -> Integers:
     """Running sums of each row in units of 2**-62: all that sampling the channel needs.
 
     A uniform word of 62 bits releases the number of thresholds of its row that do not exceed it.
@@ -129,7 +125,7 @@ def _krr_weights(n_symbols: int, epsilon: float) -> tuple[int, int]:
     return _ONE - (n_symbols - 1) * other, other
 
 
-def _channel_weights(channel: Floats) -> Weights:
+def _channel_weights(channel: Floats) -> Integers:
     """The channel in units of 2**-62; what is really sampled."""
     channel = np.asarray(channel, dtype=np.float64)
     if channel.ndim != 2 or 0 in channel.shape:
@@ -140,18 +136,18 @@ def _channel_weights(channel: Floats) -> Weights:
             "a channel needs entries of at least 0 and rows that sum to 1, got row sums "
             f"from {sums.min()!r} to {sums.max()!r}; divide each row by its sum."
         )
-    weights: Weights = np.floor(channel / sums[:, None] * float(_ONE)).astype(np.int64)
+    weights: Integers = np.floor(channel / sums[:, None] * float(_ONE)).astype(np.int64)
     weights[(weights == 0) & (channel > 0.0)] = 1
     rows = np.arange(len(weights))
     weights[rows, weights.argmax(axis=1)] += _ONE - weights.sum(axis=1)
     return weights
 
 
-def _words62(shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.int64]:
+def _words62(shape: tuple[int, ...], source: NoiseSource) -> Integers:
     return (source.words(math.prod(shape)) >> np.uint64(2)).astype(np.int64).reshape(shape)
 
 
-def _check_symbols(symbols: Symbols, n_symbols: int) -> Symbols:
+def _check_symbols(symbols: Codes, n_symbols: int) -> Codes:
     symbols = np.asarray(symbols)
     if not np.issubdtype(symbols.dtype, np.integer):
         raise TacitError(f"symbols must be whole numbers, got {symbols.dtype}; encode them first.")

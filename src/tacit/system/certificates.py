@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.errors import TacitError
+from tacit.errors import TacitError, reason_of
 from tacit.system.files import write_atomic, write_secret
 
 if TYPE_CHECKING:
@@ -60,14 +60,68 @@ def self_signed(name: str, *, hosts: tuple[str, ...] = (), both_sides: bool = Fa
 
 def fingerprint(certificate: Path) -> str:
     """SHA-256 of a certificate's DER encoding, in hexadecimal."""
-    from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
+    return _first(certificate).fingerprint(hashes.SHA256()).hex()
+
+
+def host_names(certificate: Path) -> tuple[str, ...]:
+    """The hosts for which a service's certificate is valid, in the order in which it names them."""
+    from cryptography import x509
+
     try:
-        loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
+        found = _first(certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return ()
+    return tuple(str(name.value) for name in found.value)
+
+
+def common_name(certificate: Path) -> str:
+    """The name that was given to `self_signed`."""
+    from cryptography.x509.oid import NameOID
+
+    return str(_first(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+
+
+def days_left(certificate: Path) -> float:
+    """How long the first certificate of a file is still valid; below 0 if it has expired."""
+    left = _first(certificate).not_valid_after_utc - dt.datetime.now(dt.UTC)
+    return left.total_seconds() / 86400.0
+
+
+def also_trust(trusted: Path, certificate: bytes) -> bool:
+    """Add a PEM certificate to a file of trusted ones, without those that have expired.
+
+    Returns whether it was new. The file is replaced whole.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        new = x509.load_pem_x509_certificate(certificate)
+        old = x509.load_pem_x509_certificates(trusted.read_bytes()) if trusted.exists() else []
     except (OSError, ValueError) as error:
-        raise TacitError(f"cannot read the certificate {certificate}: {error}.") from error
-    return loaded.fingerprint(hashes.SHA256()).hex()
+        raise TacitError(
+            f"cannot add a certificate to {trusted}: {reason_of(error)}; check the file."
+        ) from error
+    if new in old:
+        return False
+    now = dt.datetime.now(dt.UTC)
+    kept = [one for one in old if one.not_valid_after_utc > now]
+    pem = serialization.Encoding.PEM
+    write_atomic(trusted, b"".join(one.public_bytes(pem) for one in (*kept, new)))
+    return True
+
+
+def _first(certificate: Path) -> x509.Certificate:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        raise TacitError(
+            f"cannot read the certificate {certificate}: {reason_of(error)}."
+        ) from error
 
 
 def check_private(key: Path) -> None:
@@ -101,7 +155,7 @@ def mutual_tls(*, server: bool, key: Path, certificate: Path, trusted: Path) -> 
         context.load_cert_chain(certificate, key)
     except OSError as error:  # ssl.SSLError too
         raise TacitError(
-            f"the key {key} and the certificate {certificate} cannot be used: {error}."
+            f"the key {key} and the certificate {certificate} cannot be used: {reason_of(error)}."
         ) from error
     return context
 

@@ -5,10 +5,12 @@ Standard library only, because devices carry this module.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +24,34 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     A process that dies leaves the old file or the new one, and so does a power cut: the content
     is synced before the rename and the folder after it.
     """
-    _publish(path, content, mode=mode, publish=lambda temporary: temporary.replace(path))
+    with written_whole(path, mode=mode) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written_whole(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A file to write piece by piece; it takes its place, synced, when the block ends well.
+
+    Two who write one name at a time do not mix: the later end stands.
+    """
+    with _published(path, mode=mode, publish=lambda temporary: temporary.replace(path)) as file:
+        yield file
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a new folder of files, or nothing; an empty folder may stand in its place.
+
+    The folder above must exist. On disk before returning, as `write_atomic`.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        temporary.mkdir()
+        for name, content in files.items():
+            write_atomic(temporary / name, content)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_secret(path: Path, content: bytes) -> None:
@@ -46,7 +75,11 @@ def write_once(path: Path, content: Content, *, mode: int = 0o644) -> None:
                 raise FileExistsError(path) from None
             temporary.replace(path)
 
-    _publish(path, content, mode=mode, publish=publish)
+    with _published(path, mode=mode, publish=publish) as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            content(file)
 
 
 def sync_folder(folder: Path) -> None:
@@ -60,16 +93,14 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _publish(path: Path, content: Content, *, mode: int, publish: Callable[[Path], object]) -> None:
+@contextlib.contextmanager
+def _published(path: Path, *, mode: int, publish: Callable[[Path], object]) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            if isinstance(content, bytes):
-                file.write(content)
-            else:
-                content(file)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         publish(temporary)

@@ -15,6 +15,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The file's values, or one sentence that says what is wrong with it."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except IsADirectoryError as error:
+        raise TacitError(f"{path} is a folder; name the .toml file in it.") from error
     except OSError as error:
         raise TacitError(
             f"cannot read the configuration {path} ({error.strerror}); check the path."

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tacit.audit.bounds import proportion_above
+from tacit.audit.shown import table_html
 from tacit.guarantee import Guarantee, Unprotected
 
 
@@ -56,6 +57,17 @@ class AttackResult:
     sound: SoundCheck
     details: dict[str, Any] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: both rates beside what guessing and the guarantee allow."""
+        rows = [
+            ("attack", self.attack),
+            ("published", f"{self.rate:.1%} (guessing: {self.chance:.1%})"),
+            ("sound", f"{self.sound.rate:.1%} of {self.sound.runs:,} tries"),
+            ("most that its guarantee allows", f"{self.sound.bound:.1%}"),
+            ("verdict", "within it" if self.sound.within else "ABOVE it"),
+        ]
+        return table_html(rows, (self.guarantee, self.sound.guarantee))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         sound = {**asdict(self.sound), "guarantee": self.sound.guarantee.to_dict()}
@@ -63,11 +75,11 @@ class AttackResult:
 
 
 def best_guess_rate(epsilon: float, n_candidates: int, *, delta: float = 0.0) -> float:
-    """The most often that anybody names the right one of n equally likely inputs of a release.
+    """The highest rate at which anybody guesses which of n equally likely inputs was released.
 
-    Proof for an (epsilon, delta)-LDP release: P[name i | i] <= e**epsilon P[name i | j] + delta
-    for every j. Add P[name i | i] itself and n - 1 of these, each times e**-epsilon, then add up
-    over i: the sum of P[name i | i] times (1 + (n - 1) e**-epsilon) is at most
+    Proof for an (epsilon, delta)-LDP release: P[guess i | i] <= e**epsilon P[guess i | j] + delta
+    for every j. Add P[guess i | i] itself and n - 1 of these, each times e**-epsilon, then add up
+    over i: the sum of P[guess i | i] times (1 + (n - 1) e**-epsilon) is at most
     n + n (n - 1) e**-epsilon delta.
     """
     return min(1.0, 1.0 / (1.0 + (n_candidates - 1) * math.exp(-epsilon)) + delta)

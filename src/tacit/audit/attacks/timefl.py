@@ -95,12 +95,15 @@ def _train_published(
     source: NoiseSource,
     progress: Progress,
 ) -> PublishedRun:
-    from tacit.fleet.published.training import PublishedConfig, client_data, run_published
+    from tacit.fleet.published.clients import client_data
+    from tacit.fleet.published.settings import PublishedConfig
+    from tacit.fleet.published.training import run_published
 
     config = PublishedConfig(
         n_rounds=n_rounds,
         clients_per_round=n_clients,
         local_epochs=2,
+        network="light",
         epsilon_0=epsilon,
         noise_multiplier=1e3,  # only the paper's accountant reads it: it must not end the run
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from collector_parts import counting_model
 from seeded import SeededNoise
 from tacit.audit.attacks.result import SoundCheck, best_guess_rate
-from tacit.audit.attacks.softshape import name_likeliest
+from tacit.audit.attacks.softshape import attack_softshape, attack_symbols, name_likeliest
+from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee
+from tacit.local.releases.label import LabelHead
 from tacit.mechanisms import krr_matrix, randomize_symbols
 from tacit.noise import SYSTEM_NOISE
 
@@ -49,3 +53,25 @@ def test_ties_are_broken_evenly() -> None:
     named = name_likeliest(np.ones((40_000, 4)), source=SeededNoise(1))
     counts = np.bincount(named, minlength=4)
     assert np.all(np.abs(counts - 10_000) < 6 * math.sqrt(7500))
+
+
+def test_a_given_model_is_attacked_and_hits_are_counted_as_they_come() -> None:
+    """The bound is that of the model's own epsilon; false alarm 1e-6."""
+    model = counting_model()
+    assert isinstance(model.head, LabelHead)
+    candidates = np.random.default_rng(0).normal(size=(20, model.n_channels, model.n_timepoints))
+    heard: list[tuple[int, int]] = []
+    check = attack_symbols(
+        model.head, candidates, epsilon=2.0, count=lambda hits, runs: heard.append((hits, runs))
+    )
+    assert check.within
+    assert check.bound == best_guess_rate(2.0, 20)
+    assert [runs for _, runs in heard] == list(range(20, 4001, 20))
+    assert all(one[0] <= other[0] for one, other in pairwise(heard))
+    assert heard[-1][0] == round(check.rate * 4000)
+
+
+def test_a_series_that_is_not_there_gets_a_sentence() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(TacitError, match="series 150 is not there; GunPoint has 0 to 149"):
+        attack_softshape(first=150)
