@@ -170,7 +170,7 @@ def test_the_data_root_comes_before_the_embedded_sets(
     assert data.subject_train is not None
     assert data.subject_train.tolist() == [7, 8]
     monkeypatch.setenv("TACIT_DATA", str(tmp_path / "missing"))
-    with pytest.raises(TacitError, match="no folder"):
+    with pytest.raises(TacitError, match="not a folder"):
         load_dataset("GunPoint")
 
 
@@ -185,3 +185,38 @@ def test_a_missing_file_and_an_unknown_name_differ() -> None:
         load_dataset("nowhere/x.csv")
     with pytest.raises(TacitError, match="tacit data list"):
         load_dataset("qqqqqqqqqqqq")
+
+
+@pytest.mark.parametrize("ending", ["tsv", "txt"])
+def test_text_files_with_a_header_are_tables(tmp_path: Path, ending: str) -> None:
+    header = "user_id\tx0\tx1\tx2\tlabel\n"
+    rows = [f"{k // 2}\t{k}.5\t1\t-1\t{'ab'[k // 2 % 2]}\n" for k in range(20)]
+    for name, text in (
+        ("tabs", header + "".join(rows)),
+        ("remarks", "# logger\n" + header + "".join(rows)),
+        ("blanks", (header + "".join(rows)).replace("\t", "  ")),
+        ("bars", (header + "".join(rows)).replace("\t", "|")),
+    ):
+        path = tmp_path / f"{name}.{ending}"
+        path.write_text(text)
+        for label in (None, "label"):
+            data = load_dataset(path, label=label)
+            assert data.classes == ("a", "b")
+            assert data.length == 3
+            assert data.subjects() is not None
+
+
+def test_a_text_file_is_imported_and_a_note_beside_tables_is_not(tmp_path: Path) -> None:
+    from tacit.data.importers.options import ImportOptions
+    from tacit.data.importers.pipeline import import_data
+
+    rows = "".join(f"{k}.5,1,-1,{'ab'[k % 2]}\n" for k in range(8))
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "run.txt").write_text("x0,x1,x2,label\n" + rows)
+    for number, source in enumerate((folder / "run.txt", folder)):
+        made = import_data(source, tmp_path / f"{number}.npz", ImportOptions())
+        assert (made.series, made.length) == (8, 3)
+    (folder / "run.csv").write_text("x0,x1,x2,label\n" + rows)
+    (folder / "run.txt").write_text("recorded on a Tuesday\n")
+    assert import_data(folder, tmp_path / "2.npz", ImportOptions()).series == 8

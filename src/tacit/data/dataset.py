@@ -31,6 +31,15 @@ class Dataset:
     `subject_train` and `subject_test` hold a person or device per series where the source has
     one; `rate` is in samples per second and `channel_names` has a name per channel, where they
     are known; `note` says where the data came from and how it was split.
+
+    Example
+    -------
+    >>> from tacit import Dataset, load_dataset
+    >>> data = load_dataset("ItalyPowerDemand")
+    >>> isinstance(data, Dataset)
+    True
+    >>> data.name, data.X_train.shape, data.classes
+    ('ItalyPowerDemand', (67, 1, 24), ('1', '2'))
     """
 
     name: str

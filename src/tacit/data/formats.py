@@ -15,6 +15,9 @@ from tacit.data.dataset import Labels, Series
 from tacit.data.validate import as_cube, as_labels
 from tacit.errors import TacitError
 
+# What a refusal may name and only the import knows; whoever loads a table has --label alone.
+_IMPORT_OPTION = re.compile(r"--(?!label\b)[a-z]")
+
 
 def read_table(path: Path, *, label: str | None = None) -> tuple[Cube, Labels]:
     """Series and labels of one file, by its ending; `label` is a column name, first or last."""
@@ -70,12 +73,18 @@ def _read_ts(path: Path, label: str | None) -> Series:
     return Series(X=cube, y=as_labels(y, n_series=len(cube), where=path.name))
 
 
-def _read_ucr(path: Path, label: str | None) -> Series:
+def _read_text(path: Path, label: str | None) -> Series:
+    """A table if it has a header or its label is a named column; else series as UCR has them."""
+    from tacit.data.importers.tables.columns import is_header
+
     rows = [
         [cell for cell in re.split(r"[\s,]+", line.strip()) if cell]
         for line in _lines(path)
         if line.strip()
     ]
+    named = label not in (None, "first", "last")
+    if named or (rows and rows[0][0].startswith("#")) or (rows and is_header(rows, label)):
+        return _read_table(path, label)
     return _from_rows(path, rows, label_column=0 if label in (None, "first") else -1)
 
 
@@ -142,7 +151,14 @@ def recorded(arrays: dict[str, Any], *, n_channels: int, where: str) -> dict[str
 def _read_table(path: Path, label: str | None) -> Series:
     from tacit.data.importers.tables.read import load_table
 
-    return load_table(path, label=label)
+    try:
+        return load_table(path, label=label)
+    except TacitError as error:
+        text = str(error)
+        if "tacit data import" in text or not _IMPORT_OPTION.search(text):
+            raise
+        told = f"{text.removesuffix('.')} (options of 'tacit data import')."
+        raise TacitError(told) from error
 
 
 def _lines(path: Path) -> list[str]:
@@ -195,8 +211,8 @@ def _number(path: Path, line: int, step: int, cell: str) -> float:
 
 READERS: dict[str, Callable[[Path, str | None], Series]] = {
     ".ts": _read_ts,
-    ".tsv": _read_ucr,
-    ".txt": _read_ucr,
+    ".tsv": _read_text,
+    ".txt": _read_text,
     ".csv": _read_table,
     ".npz": _read_npz,
     ".parquet": _read_table,

@@ -24,7 +24,7 @@ from tacit.data.formats import (
 )
 from tacit.data.partition import hold_out_subjects
 from tacit.data.validate import as_cube, as_labels, check_classes
-from tacit.errors import TacitError
+from tacit.errors import TacitError, check_path
 
 EMBEDDED = ("GunPoint", "ArrowHead", "ItalyPowerDemand", "OSULeaf", "ACSF1", "BasicMotions")
 _FOLDERS = ("", "ucr", "har")
@@ -38,8 +38,14 @@ def load_dataset(name_or_path: str | os.PathLike[str], *, label: str | None = No
     `label` names the label column of a .csv or .parquet file (a column name, first or last).
     A file X_TRAIN.* is paired with its X_TEST.*; a lone file is split 70/30, always in the same
     way: by subject if it names subjects (nobody is on both sides), else stratified by class.
+
+    Example
+    -------
+    >>> from tacit import load_dataset
+    >>> load_dataset("ItalyPowerDemand").X_test.shape
+    (1029, 1, 24)
     """
-    text = os.fspath(name_or_path)
+    text = check_path(name_or_path, name="a data set")
     path = Path(text).expanduser()
     if path.exists():
         return _load_path(path, label)
@@ -62,15 +68,32 @@ def load_series(
 
     A device has neither labels nor a training part, so a lone file needs none and is not split.
     """
+    return load_part(name_or_path, part=part, label=label)[0]
+
+
+def load_part(
+    name_or_path: str | os.PathLike[str],
+    *,
+    part: str | None = None,
+    otherwise: str = "test",
+    label: str | None = None,
+) -> tuple[Cube, Labels | None]:
+    """Series and labels, if there are any, of one part of a data set, or of a lone file as a whole.
+
+    Where a data set has two parts and none is asked for, it is the one of `otherwise`.
+    """
     if part not in (None, "test", "train"):
         raise TacitError(f"--part must be test or train, got {part!r}.")
     path = Path(name_or_path).expanduser()
     if path.is_file() and not _has_parts(path):
         if part is not None:
             raise TacitError(f"{path.name} has no {part} part; leave --part out to take it whole.")
-        return read_file(path, label=label).X
+        series = read_file(path, label=label)
+        return series.X, series.y
     dataset = load_dataset(name_or_path, label=label)
-    return dataset.X_train if part == "train" else dataset.X_test
+    if (part or otherwise) == "train":
+        return dataset.X_train, dataset.y_train
+    return dataset.X_test, dataset.y_test
 
 
 def _has_parts(path: Path) -> bool:
@@ -84,7 +107,7 @@ def data_roots() -> list[Path]:
     roots = [Path(part) for part in os.environ.get("TACIT_DATA", "").split(os.pathsep) if part]
     for root in roots:
         if not root.is_dir():
-            raise TacitError(f"TACIT_DATA names {str(root)!r}, which is no folder; correct it.")
+            raise TacitError(f"TACIT_DATA names {str(root)!r}, which is not a folder; correct it.")
     return roots
 
 

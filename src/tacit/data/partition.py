@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import TacitError, check_at_least
+from tacit.errors import TacitError, check_at_least, check_positive
 
 Owners = NDArray[np.int64]
 Split = Literal["iid", "subject", "dirichlet"]
@@ -128,8 +128,7 @@ def _pieces(sizes: NDArray[np.int64], n_clients: int) -> list[int]:
 
 
 def _dirichlet(y: NDArray[Any], n_clients: int, alpha: float, rng: np.random.Generator) -> Owners:
-    if not 0.0 < alpha < np.inf:
-        raise TacitError(f"alpha must be finite and above 0, got {alpha!r}.")
+    check_positive(alpha, name="alpha")
     owners = np.empty(len(y), dtype=np.int64)
     for label in np.unique(y):
         rows = rng.permutation(np.flatnonzero(y == label))

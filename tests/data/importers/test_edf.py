@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -195,14 +196,20 @@ def damaged(kind: str) -> str:
         "text": b"time,value\n0,1\n",
         "zipped": b"PK\x03\x04" + content,
         "numbers": content[:252] + b"zzzz" + content[256:],
+        "longer": content + 400 * b"x",
+        "timeless": content[:244] + b"0       " + content[252:],
     }
     Path("x.edf").write_bytes(changed[kind])
     return "x.edf"
 
 
-@pytest.mark.parametrize("kind", ["truncated", "header only", "empty", "text", "zipped", "numbers"])
+@pytest.mark.parametrize(
+    "kind",
+    ["truncated", "header only", "empty", "text", "zipped", "numbers", "longer", "timeless"],
+)
 def test_what_is_damaged_or_no_edf_is_refused(capsys: Capture, kind: str) -> None:
-    assert_refused(run(capsys, damaged(kind), "--window", "30s"), "x.edf")
+    words = {"timeless": "last no time", "longer": "bytes after the 240 data records"}
+    assert_refused(run(capsys, damaged(kind), "--window", "30s"), "x.edf", words.get(kind, ""))
     assert not Path("out.npz").exists()
     assert [file.name for file in Path().iterdir()] == ["x.edf"]
 
@@ -249,6 +256,20 @@ def test_the_result_is_never_overwritten(capsys: Capture) -> None:
     assert Path("out.npz").read_text() == "mine"
     refused = tacit(capsys, "data", "import", "x.edf", "--out", "x.txt", "--window", "30s")
     assert_refused(refused, ".npz")
+
+
+@pytest.mark.parametrize("room", [100_000, 192_100])  # windows alone take 192,000 bytes
+def test_a_full_disk_leaves_nothing_behind(capsys: Capture, room: int) -> None:
+    write_edf(Path("x.edf"), seconds=240, marks=NIGHT)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        refused = run(capsys, "x.edf", "--window", "30s")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert_refused(refused, "cannot write to", "nothing was imported", "--out")
+    assert [file.name for file in Path().iterdir()] == ["x.edf"]
+    assert run(capsys, "x.edf", "--window", "30s").json["series"] == 8
 
 
 def test_people_see_what_was_understood(capsys: Capture) -> None:

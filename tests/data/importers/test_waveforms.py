@@ -86,6 +86,14 @@ def test_channels_of_their_own_rates(capsys: Capture) -> None:
     assert run(capsys, "x.hea", *words, "--rate", "50").json["channels"] == 2
 
 
+def test_windows_longer_than_the_record_are_refused(capsys: Capture) -> None:
+    write_record("100")
+    for words in (["--points", "centre"], ["--label", "rhythm"], ["--label", "none"]):
+        refused = run(capsys, "100.hea", "--window", "90s", *words)
+        assert_refused(refused, "no window is left", "--window")
+    assert not Path("out.npz").exists()
+
+
 def test_damaged_records_are_refused(capsys: Capture) -> None:
     write_record("100")
     words = ["--window", "1s", "--points", "centre"]
@@ -102,3 +110,18 @@ def test_damaged_records_are_refused(capsys: Capture) -> None:
     Path("101.atr").unlink()
     assert_refused(run(capsys, "101.hea", *words), "no annotations", "--label")
     assert not Path("out.npz").exists()
+
+
+def test_annotations_past_the_end_and_records_that_differ_are_refused(capsys: Capture) -> None:
+    import wfdb
+
+    write_record("a", folder="mit")
+    wfdb.wrann("a", "atr", np.array([400, 90_000]), symbol=["N", "V"], write_dir="mit")
+    words = ["--window", "1s", "--points", "onset"]
+    assert_refused(run(capsys, "mit", *words), "'V' begins at 250 s", "lasts 60 s")
+    write_record("a", folder="mit")
+    write_record("b", folder="mit", rate=250)
+    assert_refused(run(capsys, "mit", *words), "b.hea has 250 Hz and a.hea has 360 Hz", "--rate")
+    wfdb.wrsamp("b", fs=360, units=["mV"], sig_name=["V5"], fmt=["16"], write_dir="mit",
+                p_signal=wave(21_600, rate=360)[:, np.newaxis])  # fmt: skip
+    assert_refused(run(capsys, "mit", *words), "b.hea has the channels V5", "--channels")

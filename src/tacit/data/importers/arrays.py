@@ -25,6 +25,7 @@ from tacit.data.importers.recording import (
     choose_channels,
     signal_of,
 )
+from tacit.data.importers.tables.doubts import is_key_beside_fractions
 from tacit.data.validate import label_text
 from tacit.errors import TacitError
 
@@ -39,6 +40,7 @@ _RATES = re.compile(
     r"fs|rate|sfreq|srate|sampling_?(rate|frequency)|sample_?rate|samp_?rate", re.IGNORECASE
 )
 _NAMES = re.compile(r"channels?|channel_?names?|ch_?names?|sig_?names?|leads?", re.IGNORECASE)
+_FEWEST_TO_JUDGE = 5  # series, and samples of each
 _TOPICS = {"--label": "labels", "--subject": "subjects"}
 
 
@@ -238,6 +240,7 @@ class _File:
                 raise TacitError(
                     f"{self.where} has {n_series} series and {len(found)} {kind}; give one each."
                 )
+        _refuse_keys(X, self.where)
         names = self._channel_names(n_channels)
         X, names = self._chosen(X, names)
         y = np.full(n_series, self.label) if self.label is not None else labels
@@ -321,6 +324,20 @@ class _File:
             subject = None if subjects is None else subjects[number : number + 1]
             made = self._recording(values, label, subject, part)
             yield replace(made, where=f"{self.where} cell {number + 1}")
+
+
+def _refuse_keys(X: NDArray[Any], where: str) -> None:
+    """A matrix whose first or last column numbers labels or persons."""
+    n_series, n_channels, n_samples = X.shape
+    if n_channels > 1 or min(n_series, n_samples) < _FEWEST_TO_JUDGE or X.dtype.kind != "f":
+        return
+    for place, inner in ((0, X[:, 0, 1:]), (-1, X[:, 0, :-1])):
+        if is_key_beside_fractions(X[:, 0, place]) and (inner != np.round(inner)).any(axis=0).all():
+            raise TacitError(
+                f"{where} has whole numbers in sample {place % n_samples + 1} of every series and "
+                "nowhere else, so they may be labels or persons; move them into an array of their "
+                "own, named y or subject."
+            )
 
 
 def _place(name: str, names: tuple[str, ...], where: str) -> int:

@@ -36,7 +36,7 @@ _SAME_MOMENT = 1e-3  # seconds; records that are apart by less follow each other
 _FIELDS = (16, 80, 8, 8, 8, 8, 8, 80, 8, 32)  # bytes per signal, in the order of the header
 _ANY_ERROR = (
     OSError, ValueError, KeyError, IndexError, TypeError, OverflowError, ArithmeticError,
-    AttributeError, AssertionError, StopIteration,
+    AttributeError, AssertionError, StopIteration, NameError,
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _library_opens(path: Path) -> Edf:
     is_bdf = version == b"\xffBIOSEMI"
     if not is_bdf and version != b"0       ":
         raise TacitError(
-            f"{path.name} is called {path.suffix} and is no EDF file (it begins with "
+            f"{path.name} is named {path.suffix} but is not an EDF file (it begins with "
             f"{version!r}); check what wrote it."
         )
     with warnings.catch_warnings(record=True) as told:
@@ -182,10 +182,19 @@ def _library_opens(path: Path) -> Edf:
             )
             n_promised = _promised_records(path)
         except _ANY_ERROR as error:
+            # The library reads such a file as if its samples had no rate, and stumbles.
+            timeless = isinstance(error, NameError)
+            reason = "its data records last no time" if timeless else error
             raise TacitError(
-                f"{path.name} is not a readable EDF file ({error}); copy or export it again."
+                f"{path.name} is not a readable EDF file ({reason}); copy or export it again."
             ) from error
     texts = [str(warning.message) for warning in told]
+    beyond = n_promised == opened.num_data_records
+    if beyond and any("data record" in text for text in texts):
+        raise TacitError(
+            f"{path.name} has bytes after the {n_promised} data records that its header promises, "
+            "so one of them is damaged; copy or export it again."
+        )
     if n_promised >= 0 and any("data record" in text for text in texts):
         raise TacitError(
             f"{path.name} is truncated or damaged: its header promises {n_promised} data records "

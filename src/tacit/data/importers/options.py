@@ -59,6 +59,19 @@ def parse_classes(text: str | None) -> dict[str, str]:
     return {pair[0].strip(): pair[-1].strip() for pair in pairs}
 
 
+def parse_codes(text: str | None) -> tuple[float, ...]:
+    """Read "-9999" or "-9999,32767": the numbers that stand for missing values."""
+    try:
+        codes = tuple(float(part) for part in (text or "").split(",") if part.strip())
+    except ValueError as error:
+        raise TacitError(
+            f"--missing-code must be numbers with commas between them, got {text!r}."
+        ) from error
+    if not all(map(math.isfinite, codes)):
+        raise TacitError(f"--missing-code must be finite, got {text!r}; nan is missing anyway.")
+    return codes
+
+
 def parse_names(text: str | None) -> tuple[str, ...]:
     """Read a list of names with commas between them."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
@@ -83,7 +96,7 @@ class ImportOptions:
     subject: str | None = None
     series: str | None = None
     time: str | None = None
-    time_unit: Literal["s", "ms", "us", "ns"] | None = None
+    time_unit: Literal["s", "ms", "us", "ns", "min", "h"] | None = None
     form: Literal["wide", "long"] | None = None
     ignore: tuple[str, ...] = ()
     array: str | None = None
@@ -94,6 +107,7 @@ class ImportOptions:
     points: Literal["onset", "centre", "until-next"] | None = None
     missing: Literal["drop", "interpolate"] = "drop"
     max_gap: Span | None = None
+    missing_codes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("rate", "source_rate"):

@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +52,11 @@ class SeriesFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._files.close()
+        if kind is None:
+            self._files.close()
+            return
+        with suppress(OSError):  # a full disk says so again when the file is closed
+            self._files.close()
 
     def add(
         self,
@@ -72,17 +76,26 @@ class SeriesFile:
                 f"{where} has series of (channels, length) {shape} but those before it have "
                 f"{self._shape}; cut all to one length with --window."
             )
-        if part not in self._parts:
-            folder = _existing_folder(self._out)
-            file = self._files.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
-            self._parts[part] = _Part(file)
-        taken = self._parts[part]
-        taken.values.write(np.ascontiguousarray(X, dtype=self._dtype).data)
+        try:
+            taken = self._parts[part] = self._parts.get(part) or _Part(self._new_file())
+            taken.values.write(np.ascontiguousarray(X, dtype=self._dtype).data)
+        except OSError as error:
+            raise self._unwritable(error) from error
         taken.n_series += len(X)
         if y is not None:
             taken.y.append(y)
         if subject is not None:
             taken.subject.append(subject)
+
+    def _new_file(self) -> IO[bytes]:
+        folder = _existing_folder(self._out)
+        return self._files.enter_context(tempfile.TemporaryFile(dir=folder))
+
+    def _unwritable(self, error: OSError) -> TacitError:
+        return TacitError(
+            f"cannot write to {_existing_folder(self._out)}: {error.strerror or error}; nothing "
+            "was imported, make room or choose another --out."
+        )
 
     @property
     def n_series(self) -> int:
@@ -124,6 +137,8 @@ class SeriesFile:
             write_once(self._out, write)
         except FileExistsError as error:
             raise TacitError(f"{self._out} exists already; choose another --out.") from error
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def _write_part(self, archive: zipfile.ZipFile, ending: str, part: _Part) -> None:
         header = {

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.importers.options import ImportOptions, same_rate
+from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.output import SeriesFile
-from tacit.data.importers.recording import Batch, Material, Recording
+from tacit.data.importers.recording import Alike, Batch, Material, Recording
+from tacit.data.importers.resample import with_missing
 from tacit.data.importers.sources import opened_source
 from tacit.data.importers.windows import NO_LABEL, cut_batch, cut_recording
 from tacit.data.validate import NO_LABELS, label_text
@@ -71,11 +72,11 @@ def import_data(
 
 def _import(material: Material, out: Path, options: ImportOptions, progress: Progress) -> Imported:
     dropped: Counter[str] = Counter()
-    alike = _Alike()
+    alike = Alike()
     with SeriesFile(out, dtype=material.dtype) as file:
-        for done, item in enumerate(material.items):
-            progress(min(done, material.n_items), material.n_items, item.where)
-            alike.check(item, options)
+        for done, found_item in enumerate(material.items):
+            progress(min(done, material.n_items), material.n_items, found_item.where)
+            item = alike.taken(with_missing(found_item, options.missing_codes), options)
             for found in _pieces(item, options, dropped):
                 piece = found if options.unlabelled else _labelled(found, dropped)
                 file.add(
@@ -144,40 +145,6 @@ def _labelled(batch: Batch, dropped: Counter[str]) -> Batch:
     )
 
 
-class _Alike:
-    """All recordings of an import must have the same channels and the same rate."""
-
-    def __init__(self) -> None:
-        self.channel_names: tuple[str, ...] = ()
-        self.rate: float | None = None
-        self._first = ""
-
-    def check(self, item: Recording | Batch, options: ImportOptions) -> None:
-        """Refuse a recording that differs from the first one."""
-        if isinstance(item, Batch):
-            names: tuple[str, ...] = item.channel_names
-        else:
-            names = tuple(signal.name for signal in item.signals)
-        rate = options.rate or item.rate
-        if not self._first:
-            self._first, self.channel_names, self.rate = item.where, names, rate
-        if names != self.channel_names:
-            raise TacitError(
-                f"{item.where} has the channels {', '.join(names)} and {self._first} has "
-                f"{', '.join(self.channel_names)}; choose channels that all files have with "
-                "--channels."
-            )
-        if not same_rate(rate, self.rate):
-            raise TacitError(
-                f"{item.where} has {_hertz(rate)} and {self._first} has {_hertz(self.rate)}; "
-                "bring all files to one rate with --rate HZ."
-            )
-
-
-def _hertz(rate: float | None) -> str:
-    return "an unknown rate" if rate is None else f"{rate:g} Hz"
-
-
 def _checked_classes(
     file: SeriesFile, dropped: dict[str, int], options: ImportOptions
 ) -> dict[str, int]:
@@ -195,7 +162,7 @@ def _checked_classes(
         )
     if len(counts) > max(_MANY_CLASSES, file.n_series / 2):
         raise TacitError(
-            f"the {file.n_series} windows have {len(counts)} different labels, which are no "
-            "classes; name another --label, or group them with --classes."
+            f"the {file.n_series} windows have {len(counts)} different labels, too many "
+            "for classes; name another --label, or group them with --classes."
         )
     return counts

@@ -1,4 +1,7 @@
-"""Channels seen through a change: short gaps filled, another rate; still read piece by piece."""
+"""Channels seen through a change: codes for no value, short gaps filled, another rate.
+
+They are still read piece by piece.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.importers.options import same_rate
-from tacit.data.importers.recording import Signal
+from tacit.data.importers.recording import Batch, Recording, Signal
 from tacit.errors import TacitError
 
 _LARGEST_FACTOR = 10_000
@@ -96,3 +99,28 @@ def _filter(values: Floats, up: int, down: int) -> Floats:
     count = np.concatenate(([0], np.cumsum(missing)))
     result[count[last] > count[first]] = np.nan
     return result
+
+
+def without_codes(values: Floats, codes: tuple[float, ...]) -> Floats:
+    """Samples with NaN where one of the numbers stands that mean a missing value."""
+    missing = np.zeros(values.shape, dtype=np.bool_)
+    for code in codes:
+        # The scale of a header may turn -9999 into -9998.9999.
+        missing |= np.isclose(values, code, rtol=1e-6, atol=0.0)
+    return np.where(missing, np.nan, values) if missing.any() else values
+
+
+def with_missing(item: Recording | Batch, codes: tuple[float, ...]) -> Recording | Batch:
+    """A recording in which some numbers stand for missing values."""
+    if not codes:
+        return item
+    if isinstance(item, Batch):
+        return replace(item, X=without_codes(np.asarray(item.X, dtype=np.float64), codes))
+    return replace(item, signals=tuple(_signal_without(signal, codes) for signal in item.signals))
+
+
+def _signal_without(signal: Signal, codes: tuple[float, ...]) -> Signal:
+    def read(start: int, stop: int) -> Floats:
+        return without_codes(signal.read(start, stop), codes)
+
+    return replace(signal, read=read)

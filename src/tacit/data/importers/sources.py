@@ -23,6 +23,7 @@ FORMATS = {
     "hdf5": (".h5", ".hdf5", ".hdf"),
     "npz": (".npz",),
 }
+_TEXT = ".txt"
 
 
 @contextmanager
@@ -48,13 +49,21 @@ def _opened(source: Path, root: Path, options: ImportOptions) -> tuple[Material,
     if name not in FORMATS:
         words = ", ".join([*sorted(FORMATS), *known])
         raise TacitError(f"unknown --format {name!r}; use one of {words}.")
-    chosen = files if root.is_file() else [f for f in files if f.suffix.lower() in FORMATS[name]]
+    chosen = files if root.is_file() else _chosen(name, files)
     if not chosen:
         raise TacitError(
             f"{source.name} has no files that end in {', '.join(FORMATS[name])}; name another "
             "--format."
         )
     return _read(name, chosen, root, options), options
+
+
+def _chosen(name: str, files: Sequence[Path]) -> list[Path]:
+    """The files of a format; a .txt beside other tables is a note."""
+    found = [file for file in files if file.suffix.lower() in FORMATS[name]]
+    if name == "csv" and not found:
+        return [file for file in files if file.suffix.lower() == _TEXT]
+    return found
 
 
 def _files(source: Path) -> list[Path]:
@@ -70,10 +79,12 @@ def _guessed(files: Sequence[Path], source: Path) -> str:
     )
     if len(found) == 1:
         return next(iter(found))
+    if not found and any(file.suffix.lower() == _TEXT for file in files):
+        return "csv"
     if not found:
         raise TacitError(
             f"{source.name} holds no format that can be imported; known endings are "
-            f"{', '.join(sorted(endings))}."
+            f"{', '.join(sorted([*endings, _TEXT]))}."
         )
     told = ", ".join(f"{name} ({count})" for name, count in sorted(found.items()))
     raise TacitError(f"{source.name} holds files of several formats: {told}; choose with --format.")

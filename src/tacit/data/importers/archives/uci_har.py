@@ -97,11 +97,13 @@ def _table(path: Path) -> Floats:
     try:
         values = np.array(words, dtype=np.float64)
     except ValueError as error:
-        raise TacitError(f"{path.name} holds something that is no number ({error}).") from error
+        raise TacitError(
+            f"{path.name} holds something other than numbers ({error}); unpack the archive again."
+        ) from error
     if len(values) == 0 or len(values) % _LENGTH:
         raise TacitError(
-            f"{path.name} has {len(values)} values, which are no windows of {_LENGTH}; unpack the "
-            "archive again."
+            f"{path.name} has {len(values)} values, which is not a multiple of {_LENGTH}; unpack "
+            "the archive again."
         )
     return values.reshape(-1, _LENGTH)
 

@@ -79,7 +79,7 @@ def numbers_as_texts(numbers: Floats) -> NDArray[np.str_]:
 
 
 def read_csv(path: Path, *, label: str | None = None, any_names: bool = False) -> Table:
-    """The columns of a text file with commas, semicolons or tabs between cells.
+    """The columns of a text file with commas, semicolons, tabs, bars or blanks between cells.
 
     Columns without a name, and two of one name, are refused unless `any_names`.
     """
@@ -141,7 +141,9 @@ def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
     """The rows that have content, after any remarks that loggers put before the table."""
     with path.open(encoding=_ENCODING, newline="") as file:
         content = dropwhile(lambda line: line.startswith("#"), file)
-        for row in csv.reader(content, delimiter=delimiter):
+        blanks = delimiter == " "
+        lines = (line.strip() for line in content) if blanks else content
+        for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks):
             if "".join(row).strip():
                 yield row
 
@@ -155,7 +157,12 @@ def _delimiter(lines: Sequence[str]) -> str:
 
     if even(";"):
         return ";"
-    return "\t" if even("\t") and not even(",") else ","
+    if even(","):
+        return ","
+    widths = {len(line.split()) for line in lines}
+    blanks = len(widths) == 1 and min(widths) > 1
+    others = (("\t", even("\t")), ("|", even("|")), (" ", blanks))
+    return next((mark for mark, fits in others if fits), ",")
 
 
 def is_number(cell: str) -> bool:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from tacit.data.importers.options import ImportOptions
+from tacit.data.importers.tables.clock import read_clock
 from tacit.data.importers.tables.columns import Column, Table
 from tacit.errors import TacitError
 
@@ -16,6 +17,9 @@ _NUMBERED = re.compile(r"(.*?)[\s_.\-\[(]*(\d+)[\])]?")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")  # columns named by the time of day
 _LONG_ROW = 20  # numbered columns: fewer may be sensors, more are time steps
 _SHORT_ROW = 13
+_FEWEST_STEPS = 4  # numbered columns, or rows of a series
+_FAST = 0.1  # seconds
+_STEPS = re.compile(r"(time[\s_]?)?step|frame|tick|sample([\s_]?(no|index|number))?")
 FEW_ROWS = 20
 
 
@@ -52,22 +56,53 @@ def is_long(
     width = len(next(iter(groups.values()))) if groups else len(values)
     if (groups and width >= _LONG_ROW) or all(_CLOCK.fullmatch(c.name) for c in values):
         return False
-    if series and _n_keys(series) < table.n_rows:
-        return True
-    if time is not None:
-        return True
-    refuse_strangers(table, values)
-    if table.named and groups is None:
-        unclear = table.n_rows > FEW_ROWS and not _grow(values)
+    n_keys = _n_keys(series) if series else table.n_rows
+    keyed = n_keys < table.n_rows
+    if options.series is not None or options.time is not None:
+        unclear = False
+    elif keyed or time is not None:
+        few = time is None and table.n_rows < _FEWEST_STEPS * n_keys
+        unclear = few or (_may_be_steps(table, values) and not _is_fast(table, time, options))
     else:
-        unclear = width < _SHORT_ROW and table.n_rows > 50 * len(values)
+        refuse_strangers(table, values)
+        if table.named and groups is None:
+            unclear = table.n_rows > FEW_ROWS and not _grow(values)
+        else:
+            unclear = width < _SHORT_ROW and table.n_rows > 50 * len(values)
     if unclear:
         raise TacitError(
             f"{table.where} has {table.n_rows} rows of {len(values)} values, which may be "
             f"{table.n_rows} series of length {width} or time steps of {len(values)} channels; "
             "import it with tacit data import and --form wide or --form long."
         )
-    return False
+    return keyed or time is not None
+
+
+def _may_be_steps(table: Table, values: Sequence[Column]) -> bool:
+    """Whether columns are numbered in a way that may count time steps as well as sensors."""
+    if not table.named:
+        return False
+    numbered = [column for column in values if _NUMBERED.fullmatch(column.name)]
+    groups = _numbered(values)
+    return (groups is not None and len(groups) > 1) or (
+        len(numbered) >= _FEWEST_STEPS and 2 * len(numbered) >= len(values)
+    )
+
+
+def _is_fast(table: Table, time: Column | None, options: ImportOptions) -> bool:
+    """Whether rows count steps, or follow each other too fast for each to be a series."""
+    if time is None:
+        return False
+    if _STEPS.fullmatch(time.name.lower()):
+        return True
+    clock = read_clock(time, options, where=table.where)
+    steps = np.diff(clock.times)
+    steps = steps[steps > 0]
+    return bool(
+        clock.unit_seconds is not None
+        and len(steps)
+        and float(np.median(steps)) * clock.unit_seconds < _FAST
+    )
 
 
 def _grow(values: Sequence[Column]) -> bool:

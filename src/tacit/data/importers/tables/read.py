@@ -16,6 +16,7 @@ from tacit.data.importers.marks import OTHER_CLASS, wanted_runs
 from tacit.data.importers.naming import is_file_rule, name_from
 from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.recording import Batch, Material, Recording, signal_of
+from tacit.data.importers.resample import without_codes
 from tacit.data.importers.tables.clock import (
     Clock,
     Pace,
@@ -26,11 +27,11 @@ from tacit.data.importers.tables.clock import (
     read_clock,
 )
 from tacit.data.importers.tables.columns import Column, Table, read_csv, read_parquet
+from tacit.data.importers.tables.groups import REPEATED, grouped_rows, in_time
 from tacit.data.importers.tables.roles import Roles, find_roles
 from tacit.data.validate import as_cube, as_labels, label_text
 from tacit.errors import TacitError
 
-REPEATED = "repeated time step"
 _LONGEST_HOLE = 1000  # steps that may be missing before a recording is taken as two
 
 
@@ -65,7 +66,7 @@ def read_tables(files: Sequence[Path], root: Path, options: ImportOptions) -> Ma
     def items() -> Iterator[Recording | Batch]:
         for path in files:
             table = _read(path, inside.label)
-            roles = find_roles(table, inside)
+            roles = _without_codes(find_roles(table, inside), inside.missing_codes)
             if path == files[0]:
                 notes.extend(_notes(table, roles, label_rule, subject_rule))
             label = label_rule and name_from(label_rule, path, root, option="--label")
@@ -81,6 +82,20 @@ def read_tables(files: Sequence[Path], root: Path, options: ImportOptions) -> Ma
 
     kind = "Parquet" if files[0].suffix.lower() == ".parquet" else "CSV"
     return Material(format=kind, items=all_items(), n_items=len(files), notes=tuple(notes))
+
+
+def _without_codes(roles: Roles, codes: tuple[float, ...]) -> Roles:
+    """Missing values must be known before samples are brought to even steps."""
+    if not codes:
+        return roles
+
+    def cleaned(column: Column) -> Column:
+        if column.numbers is None:
+            return column
+        return replace(column, numbers=without_codes(column.numbers, codes))
+
+    channels = ((name, tuple(map(cleaned, columns))) for name, columns in roles.channels)
+    return replace(roles, channels=tuple(channels))
 
 
 def _rules(options: ImportOptions) -> tuple[ImportOptions, str | None, str | None]:
@@ -225,39 +240,6 @@ def _refuse_missing(table: Table, roles: Roles) -> None:
             )
 
 
-def _groups(table: Table, roles: Roles) -> list[Integers]:
-    """The rows of each series, in the order of the file."""
-    keys = [column for column in (roles.subject, *roles.series) if column is not None]
-    if not keys:
-        return [np.arange(table.n_rows)]
-    codes = np.stack([np.unique(c.as_texts(), return_inverse=True)[1].reshape(-1) for c in keys])
-    _, first, group = np.unique(codes, axis=1, return_index=True, return_inverse=True)
-    group = group.reshape(-1)
-    order = np.argsort(group, kind="stable")
-    pieces = np.split(order, np.cumsum(np.bincount(group))[:-1])
-    return [pieces[k] for k in np.argsort(first, kind="stable").tolist()]
-
-
-def _in_time(
-    rows: Integers, times: Floats | None, dropped: Counter[str], *, keyed: bool
-) -> list[Integers]:
-    """Rows in the order of time; without a series column, a clock that starts again starts one."""
-    if times is None:
-        return [rows]
-    falls = np.flatnonzero(np.diff(times[rows]) < 0) + 1
-    pieces = [rows]
-    if len(falls):
-        ordered = rows[np.argsort(times[rows], kind="stable")]
-        again = np.any(np.diff(times[ordered]) == 0)
-        pieces = np.split(rows, falls) if again and not keyed else [ordered]
-    result = []
-    for piece in pieces:
-        fresh = np.concatenate(([True], np.diff(times[piece]) > 0))
-        dropped[REPEATED] += int(np.count_nonzero(~fresh))
-        result.append(piece[fresh])
-    return result
-
-
 def _timed_groups(
     table: Table, roles: Roles, options: ImportOptions, dropped: Counter[str]
 ) -> tuple[list[Integers], Clock | None, Pace]:
@@ -265,10 +247,11 @@ def _timed_groups(
     if roles.time is not None:
         clock = read_clock(roles.time, options, where=table.where)
     times = None if clock is None else clock.times
+    keys = [column for column in (roles.subject, *roles.series) if column is not None]
     groups = [
         piece
-        for rows in _groups(table, roles)
-        for piece in _in_time(rows, times, dropped, keyed=bool(roles.series))
+        for rows in grouped_rows(keys, table.n_rows)
+        for piece in in_time(rows, times, dropped, keyed=bool(roles.series), where=table.where)
     ]
     if roles.time is not None and dropped[REPEATED] > 0.1 * table.n_rows:
         raise TacitError(
@@ -335,7 +318,7 @@ def _recordings(
         assert roles.time is not None
         raise TacitError(
             f"{table.where} column {roles.time.title} does not say its unit; pass --time-unit s, "
-            "ms, us or ns, or --source-rate HZ."
+            "ms, us, ns, min or h, or --source-rate HZ."
         )
     rate = pace.rate
     labels = None if roles.label is None else _labels(roles.label)
@@ -355,6 +338,7 @@ def _recordings(
                 stretches=stretches,
                 excluded=excluded,
                 dropped=dropped,
+                step=None if clock is None else pace.step,
             )
             dropped = Counter()
 

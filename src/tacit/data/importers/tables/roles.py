@@ -12,6 +12,15 @@ import numpy as np
 from tacit.data.importers.options import ImportOptions
 from tacit.data.importers.tables.clock import is_moments
 from tacit.data.importers.tables.columns import LABEL_NAMES, Column, Table
+from tacit.data.importers.tables.doubts import (
+    names_people_or_things,
+    refuse_mixed_streams,
+    refuse_numbered_things,
+    refuse_repeated,
+    refuse_unnamed_key,
+    repeated_key,
+    same_partition,
+)
 from tacit.data.importers.tables.form import (
     FEW_ROWS,
     find_channels,
@@ -33,7 +42,8 @@ _SERIES = re.compile(
     r"|example)(_?(id|no|nr|number|name|index))?|sample_id|sid|wid|id"
 )
 _TIMES = re.compile(
-    r"t|ts|time.*|.*timestamp.*|datetime|date|.*_time|seconds?|secs?|ms|millis(econds)?|elapsed.*"
+    r"t|ts|time.*|.*timestamp.*|datetime|date|.*_time|seconds?|secs?|minutes?|hours?|ms|millis(econds)?"
+    r"|elapsed.*"
     r"|step|timestep|frame|tick|sample(_?(no|index|number))?"
 )
 _SURE_TIMES = re.compile(r"time.*|.*timestamp.*|datetime|date|.*_time|timestep")
@@ -75,16 +85,24 @@ def find_roles(table: Table, options: ImportOptions) -> Roles:
     series = said_series or _series_by_name(free)
     for column in series:
         _take(free, column)
-    left_out = [column for column in free if _is_beside(column, subject)]
+    left_out = [column for column in free if _is_beside(column, subject, options)]
     for column in left_out:
         _take(free, column)
     if label is None and options.label in (None, "none"):
-        label = _lone_text(table, free)
+        label = _lone_text(table, free, subject)
         _take(free, label)
     values = _values(table, free, options)
+    refuse_unnamed_key(table, values)
     long = is_long(table, values, series, time, options)
-    if not long:
+    if long:
+        keys = [column for column in (subject, *series) if column is not None]
+        refuse_mixed_streams(table, left_out, keys, label)
+        refuse_numbered_things(table, values, keys, options.channels)
+    else:
         refuse_strangers(table, values)
+        if subject is None and options.subject is None and not said_series:
+            subject = _shared_id(table, series, left_out, label)
+            series = tuple(column for column in series if column is not subject)
     return Roles(
         long=long,
         channels=find_channels(table, values, long, options),
@@ -109,13 +127,19 @@ def _plain(name: str) -> str:
 
 
 def _without_ignored(table: Table, options: ImportOptions) -> list[Column]:
-    names = [column.name for column in table.columns]
     for name in options.ignore:
-        if name not in names:
+        if not any(_is_called(column, name) for column in table.columns):
             raise _unknown(table, name, "--ignore")
     return [
-        column for column in table.columns if column.name not in options.ignore or not column.name
+        column
+        for column in table.columns
+        if not any(_is_called(column, name) for name in options.ignore)
     ]
+
+
+def _is_called(column: Column, name: str) -> bool:
+    """By its name, or by its number, from 1, where it has none."""
+    return name == (column.name or str(column.place + 1))
 
 
 def _unknown(table: Table, name: str, option: str) -> TacitError:
@@ -123,7 +147,7 @@ def _unknown(table: Table, name: str, option: str) -> TacitError:
     if not names:
         return TacitError(
             f"{table.where} has no header, so there is no column {name!r} for {option}; name "
-            "first or last with --label, or write a header."
+            "first or last with --label, give columns by number, from 1, or write a header."
         )
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"its columns are {some(names)}."
@@ -135,7 +159,7 @@ def _named(table: Table, free: list[Column], name: str | None, option: str) -> C
     if name is None:
         return None
     for column in free:
-        if column.name == name:
+        if _is_called(column, name):
             return column
     raise _unknown(table, name, option)
 
@@ -173,7 +197,11 @@ def _label(table: Table, free: list[Column], options: ImportOptions) -> Column |
 def _subject(table: Table, free: list[Column], options: ImportOptions) -> Column | None:
     if options.subject not in (None, "none"):
         return _named(table, free, options.subject, "--subject")
-    persons = [column for column in free if _PERSONS.fullmatch(_plain(column.name))]
+    persons = [
+        column
+        for column in free
+        if _PERSONS.fullmatch(_plain(column.name)) and column.lists is None
+    ]
     found = persons or [
         column
         for column in free
@@ -189,7 +217,9 @@ def _subject(table: Table, free: list[Column], options: ImportOptions) -> Column
 
 
 def _may_be_device(column: Column) -> bool:
-    """A column "sensor" with numbers that are not whole holds samples, not names."""
+    """A column "sensor" with fractions, or with whole series, holds samples and not names."""
+    if column.lists is not None:
+        return False
     return column.numbers is None or bool(
         np.all(np.isfinite(column.numbers) & (column.numbers == np.round(column.numbers)))
     )
@@ -238,21 +268,47 @@ def _series_by_name(free: Iterable[Column]) -> tuple[Column, ...]:
     )
 
 
-def _is_beside(column: Column, subject: Column | None) -> bool:
+def _is_beside(column: Column, subject: Column | None, options: ImportOptions) -> bool:
     """Names of devices beside persons, and other identifiers: no samples, and no label."""
     name = _plain(column.name)
-    if subject is not None and _DEVICES.fullmatch(name) and column.texts is not None:
+    if not name or not _may_be_device(column) or column.name in options.channels:
+        return False
+    if subject is not None and _DEVICES.fullmatch(name) and _comes_again(column):
         return True
-    return bool(column.name) and bool(_IDENTIFIERS.fullmatch(name)) and _may_be_device(column)
+    return bool(_IDENTIFIERS.fullmatch(name))
 
 
-def _lone_text(table: Table, free: list[Column]) -> Column | None:
+def _comes_again(column: Column) -> bool:
+    """Texts, or numbers of which each stands in many rows."""
+    numbers = column.numbers
+    return numbers is None or len(np.unique(numbers)) <= len(numbers) / FEW_ROWS
+
+
+def _shared_id(
+    table: Table, series: Sequence[Column], left_out: Sequence[Column], label: Column | None
+) -> Column | None:
+    """The person behind several rows of a wide table, where a column called id says so."""
+    shared = repeated_key((*series, *left_out), label)
+    if shared is not None and _plain(shared.name) not in ("id", "sid"):
+        refuse_repeated(table, shared)
+    return shared
+
+
+def _lone_text(table: Table, free: list[Column], subject: Column | None) -> Column | None:
     texts = [column for column in free if column.texts is not None and not _is_broken(column)]
     if len(texts) > 1:
         names = " and ".join(column.title for column in texts)
         raise TacitError(
             f"{table.where} has texts in the columns {names}, and nothing says which is the label; "
             "choose with --label, and say what the others are with --subject, --series or --ignore."
+        )
+    if texts and (
+        names_people_or_things(_plain(texts[0].name))
+        or (subject is not None and _names_subjects(texts[0], subject))
+    ):
+        raise TacitError(
+            f"{table.where} column {texts[0].title} may say who or what was recorded rather than "
+            "the class; say what it is with --label, --subject, --series or --ignore."
         )
     if texts and len(set(texts[0].as_texts().tolist())) > max(FEW_ROWS, table.n_rows / 2):
         raise TacitError(
@@ -263,8 +319,13 @@ def _lone_text(table: Table, free: list[Column]) -> Column | None:
     return texts[0] if texts else None
 
 
+def _names_subjects(column: Column, subject: Column) -> bool:
+    """Another text for every person, of whom there are three or more."""
+    return len(set(subject.as_texts().tolist())) > 2 and same_partition(column, subject)
+
+
 def _is_broken(column: Column) -> bool:
-    """Mostly numbers, with a few cells that are none: samples with a slip."""
+    """Mostly numbers, with a few cells of text: samples with typing errors."""
     assert column.texts is not None
     some = column.texts[:1000]
     return sum(_reads_as_number(text) for text in some.tolist()) * 2 >= len(some)

@@ -143,6 +143,19 @@ def test_columns_named_by_words_are_not_taken_for_time_steps(capsys: Capture) ->
     same_series(write("u.csv", header, [[*X[k, 0], LABELS[k]] for k in range(30)]), X, LABELS)
 
 
+def test_a_refusal_names_the_command_whose_options_it_names(capsys: Capture) -> None:
+    series = cube(8, channels=1, length=8)[:, 0].tolist()
+    rows = [[100_234 + 7 * k, *row, "ab"[k % 2]] for k, row in enumerate(series)]
+    path = write("t.csv", ["MRN", *(f"t{k}" for k in range(8)), "label"], rows)
+    assert_refused(run(capsys, path), "'MRN'", "--ignore")
+    refused = tacit(capsys, "train", "softshape", "--data", path)
+    assert_refused(refused, "'MRN'", "--ignore (options of 'tacit data import').")
+    unsaid = write("u.csv", [], series)
+    refused = tacit(capsys, "train", "softshape", "--data", unsaid)
+    assert_refused(refused, "--label")
+    assert "tacit data import" not in refused.err
+
+
 def test_texts_that_are_no_labels_are_not_taken_as_such(capsys: Capture) -> None:
     header = [*(f"x{t}" for t in range(20)), "what"]
     files = [[*wave(20, seed=k), f"rec_{k:04d}.wav"] for k in range(60)]
@@ -242,6 +255,14 @@ def test_gaps_in_time_drop_windows_or_are_filled(capsys: Capture) -> None:
     far = [*rows[:500], *([label, time + 3600, *xyz] for label, time, *xyz in rows[500:])]
     made = run(capsys, write("far.csv", ["label", "time", "ax", "ay", "az"], far), "--window", "50")
     assert made.json["series"] == 20
+
+
+def test_windows_longer_than_the_recording_are_refused(capsys: Capture) -> None:
+    rows = [["ab"[t >= 200], *row] for t, row in enumerate(recording(400))]
+    path = write("t.csv", ["label", "time", "ax", "ay", "az"], rows)
+    for window in ("401", "1h"):
+        assert_refused(run(capsys, path, "--window", window), "no window is left", "--window")
+    assert not Path("out.npz").exists()
 
 
 def test_uneven_times_need_a_rate(capsys: Capture) -> None:
