@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from local_problems import italy, model_of, trained
 from tacit.arrays import Codes, Floats
 from tacit.errors import TacitError
 from tacit.local.encoding.body import train_kernels
@@ -24,6 +26,8 @@ from tacit.local.prevalence import (
 )
 from tacit.local.releases.channel import design_channel, label_gain
 from tacit.local.releases.label import LabelHead
+from tacit.local.releases.place import PlaceHead
+from tacit.mechanisms import krr_matrix
 from tacit.noise import SYSTEM_NOISE
 
 FALSE_ALARM = 1e-6
@@ -336,3 +340,78 @@ def test_the_exponential_limits_are_chernoffs(two: LocalModel, n: int) -> None:
         chance = off + limit * (on - off)
         divergence = -0.5 * math.log(4.0 * chance * (1.0 - chance))
         assert n * divergence == pytest.approx(-math.log(tail), rel=2e-3)
+
+
+def test_a_notebook_shows_shares_and_the_promise_of_releases() -> None:
+    classifier = trained("label", 2.0, "krr")
+    release = classifier.release(italy().X_test[:50])
+    assert release.guarantee.sentence in release._repr_html_()
+    assert "<b>50 label releases</b>" in release._repr_html_()
+    shown = estimate_prevalence(model_of(classifier), release)._repr_html_()
+    assert shown.count("<tr>") == 3
+    assert "50 releases; shares of" in shown
+
+
+@pytest.fixture(scope="module", params=["krr", "optimal"])
+def placed(request: pytest.FixtureRequest) -> LocalModel:
+    return model_of(trained("place", 2.0, request.param))
+
+
+def pairs_of(model: LocalModel, labels: Codes) -> Codes:
+    """Pairs whose places are as common for each label as the model says, up to rounding."""
+    assert isinstance(model.head, PlaceHead)
+    found = np.empty_like(labels)
+    for label, shares in enumerate(model.head.place_shares):
+        rows = np.flatnonzero(labels == label)
+        edges = np.round(np.cumsum(shares)[:-1] * len(rows)).astype(int)
+        place = np.searchsorted(edges, np.arange(len(rows)), side="right")
+        found[rows] = label * model.head.n_places + place
+    return found
+
+
+def test_places_are_counted_by_their_class(placed: LocalModel) -> None:
+    """Shares within 6 standard errors and .002 for rounding: a false alarm is below 1e-6."""
+    true = np.array([0.7, 0.3])
+    labels = device_labels(true, N)
+    found = estimate_prevalence(placed, placed.randomize(pairs_of(placed, labels)))
+    assert isinstance(placed.head, PlaceHead)
+    gap = abs(np.linalg.det(placed.head.label_channel()))
+    assert found.share == pytest.approx(true, abs=6 * 0.5 / math.sqrt(N) / gap + 0.002)
+    assert np.all((found.low > 0.0) & (found.high < 1.0))
+    assert found.classes == placed.classes
+
+
+def test_only_a_channel_that_looks_at_places_assumes_something_of_them() -> None:
+    model = model_of(trained("place", 2.0, "krr"))
+    assert isinstance(model.head, PlaceHead)
+    assert model.head.labels_alone_decide()
+    counts = np.full(len(model.head.channel), 5)
+    assert "places" not in prevalence_of_counts(model, counts).assumption
+    channel = krr_matrix(len(counts), 1.0)
+    channel[:: model.head.n_places] = 1.0 / len(counts)  # in the first place, labels say nothing
+    looking = replace(model, head=replace(model.head, channel=channel))
+    assert isinstance(looking.head, PlaceHead)
+    assert not looking.head.labels_alone_decide()
+    assert "places of each label" in prevalence_of_counts(looking, counts).assumption
+    said = looking.head.label_channel()
+    assert said.sum(axis=1) == pytest.approx(1.0)
+    first = looking.head.place_shares[0, 0]
+    wanted = first / 2 + (1 - first) * channel[1, : model.head.n_places].sum()
+    assert said[0, 0] == pytest.approx(wanted)
+
+
+def test_with_k_rr_the_places_of_a_population_do_not_move_its_shares() -> None:
+    """All devices of a label in one place or spread: the same law of the decided labels."""
+    model = model_of(trained("place", 2.0, "krr"))
+    assert isinstance(model.head, PlaceHead)
+    n_places = model.head.n_places
+    decided = model.head.channel.reshape(-1, 2, n_places).sum(axis=2)
+    for label in range(2):
+        rows = decided[label * n_places : (label + 1) * n_places]
+        np.testing.assert_allclose(rows, np.tile(model.head.label_channel()[label], (n_places, 1)))
+
+
+def test_vectors_say_no_shares() -> None:
+    model = model_of(trained("vector", 2.0))
+    with pytest.raises(TacitError, match="label or place releases"):
+        estimate_prevalence(model, trained("vector", 2.0).release(italy().X_test[:3]))

@@ -62,8 +62,8 @@ def test_one_release_a_list_and_lines_are_read(tmp_path: Path) -> None:
 
 
 def test_empty_lines_and_a_missing_last_newline_do_not_matter(tmp_path: Path) -> None:
-    text = json.dumps(release(1).to_dict())
-    (tmp_path / "r").write_text(f"\n{text}\n\n  \n{text}")
+    first, second = (json.dumps(release(1).to_dict()) for _ in range(2))
+    (tmp_path / "r").write_text(f"\n{first}\n\n  \n{second}")
     assert load_releases(tmp_path / "r").values.tolist() == [1, 1]
 
 
@@ -143,8 +143,9 @@ def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
 
 def test_lines_of_many_devices_are_read_quickly(tmp_path: Path) -> None:
     """At least 10,000 lines a second of processor time."""
-    text = json.dumps(release(1).to_dict()) + "\n"
-    (tmp_path / "many").write_text(text * 20_000)
+    plain = release(1).to_dict()
+    text = (json.dumps({**plain, "id": f"{number:032x}"}) for number in range(20_000))
+    (tmp_path / "many").write_text("\n".join(text))
     start = time.process_time()
     assert len(load_releases(tmp_path / "many")) == 20_000
     assert time.process_time() - start < 2.0
@@ -160,3 +161,15 @@ def test_a_release_has_an_id_of_its_own_that_its_file_keeps(tmp_path: Path) -> N
     assert release_from_plain(plain).id == "", "files of earlier versions"
     with pytest.raises(TacitError, match="id that no release has"):
         release_from_plain({**plain, "id": "a b"})
+
+
+def test_a_copy_of_a_release_is_refused(tmp_path: Path) -> None:
+    one, two = release(1, 0), release(1, 0)
+    first = lines(tmp_path / "first", one, two)
+    assert len(load_releases(first)) == 4
+    again = lines(tmp_path / "again", release(2), one)
+    assert f"{again}, line 2 is a copy of {first}, line 1" in refusal(first, again)
+    assert "line 3 is a copy of" in refusal(lines(tmp_path / "twice", one, two, one))
+    old = {**one.to_dict(), "id": ""}
+    (tmp_path / "old").write_text(json.dumps([old, old]))
+    assert len(load_releases(tmp_path / "old")) == 4  # files of earlier versions have no id

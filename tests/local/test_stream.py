@@ -28,7 +28,7 @@ def stream_of(
 
 
 def recording(n_windows: int) -> Floats:
-    return italy().X_test[:n_windows, 0].ravel()
+    return italy().X_test[:n_windows, 0].flatten()  # a copy: tests write into it
 
 
 def summaries(model: LocalModel, windows: Floats) -> list[int]:

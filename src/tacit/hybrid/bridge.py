@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.errors import TacitError
+from tacit.errors import TacitError, is_number
 from tacit.fleet.learning.head import class_scores, feature_map
 from tacit.fleet.plan import FleetPlan
 from tacit.guarantee import DpGuarantee, Guarantee
@@ -42,7 +42,8 @@ def release_model(
     if not isinstance(training, DpGuarantee):
         raise TacitError(
             "the fleet's model carries no differential privacy, so a device cannot promise any "
-            "for its training; train with mode='sound'."
+            "for its training; train with mode='sound', and with mechanism='distributed' for more "
+            "than 2000 clients a round."
         )
     gain = stated_confusion(len(classes), recognition=recognition)
     channel = design_channel(gain, epsilon=release_epsilon, kind="krr")
@@ -61,7 +62,7 @@ def stated_confusion(n_classes: int, *, recognition: float) -> Floats:
 
     Errors are spread evenly: who errs how would have to be learned from somebody's series.
     """
-    if not 1.0 / n_classes < recognition < 1.0:
+    if not (is_number(recognition) and 1.0 / n_classes < recognition < 1.0):
         raise TacitError(
             f"recognition must lie above {1.0 / n_classes:.3g}, which guessing reaches with "
             f"{n_classes} classes, and below 1, got {recognition!r}."

@@ -51,6 +51,16 @@ class DPHybridClassifier(ClientClassifier):
     progress : called with rounds done, rounds in all and epsilon spent so far.
 
     After `fit`: `guarantee_`, `training_guarantee_`, `history_`, `classes_`.
+
+    Example
+    -------
+    >>> from tacit import DPHybridClassifier, load_dataset
+    >>> data = load_dataset("ItalyPowerDemand")
+    >>> hybrid = DPHybridClassifier(n_clients=8, n_rounds=1, n_kernels=20, random_state=0)
+    >>> hybrid.fit(data.X_train, data.y_train).predict(data.X_test[:3]).shape
+    (3,)
+    >>> hybrid.training_guarantee_.unit, hybrid.guarantee_.unit
+    ('client', 'series')
     """
 
     model_: LocalModel

@@ -156,7 +156,7 @@ class DayBudget:
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
             raise LedgerError(
-                f"{self.path} is no budget per day, or was damaged; nothing was released, restore "
+                f"{self.path} is not a daily budget, or is damaged; nothing was released, restore "
                 "it, or start a new file, which forgets what was spent today."
             ) from error
 

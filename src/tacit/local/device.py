@@ -116,6 +116,8 @@ def release_rows(
 
     Here, and only here on the way of a release, series are checked.
     """
+    if not (ledger is None or hasattr(ledger, "debit_many")):
+        raise TacitError(f"ledger must be an open ledger, got {ledger!r}; give Ledger.open(path).")
     cube = model.check_series(X, where=where)
     summary = model.head.summarise(cube)
     if ledger is not None:

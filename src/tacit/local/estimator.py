@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Codes, Floats
 from tacit.data.validate import as_cube, refuse_constant
-from tacit.errors import BundleError, TacitError, check_epsilon
+from tacit.errors import BundleError, TacitError, check_choice, check_epsilon
 from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.local.bundle import bundle_folder, read_bundle, write_bundle
 from tacit.local.device import release_rows
@@ -26,6 +26,12 @@ from tacit.local.encoding.body import TrainedBody, train_kernels
 from tacit.local.exports.write import Format, export_model
 from tacit.local.model import Head, LocalModel, class_type, classes_of, load_model, new_model
 from tacit.local.release import SYMBOL_KINDS, Release
+from tacit.local.release_parameter import ReleaseParameter
+from tacit.local.releases.class_checks import (
+    check_class_sizes,
+    expected_shares,
+    single_series_notes,
+)
 from tacit.local.releases.label import fit_label
 from tacit.local.releases.place import Places, check_place_release, fit_place
 from tacit.local.releases.shapes import Allocation, ShapesHead, fit_shapes
@@ -33,7 +39,7 @@ from tacit.local.releases.vector import fit_vector
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.extras import needs
 from tacit.system.progress import Progress, silent
-from tacit.system.seeds import generator
+from tacit.system.seeds import generator, whole_seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,44 +63,8 @@ _CHOICES = {
     "release": ("label", "place", "vector", "shapes"),
     "encoder": ("kernels", "softshape"),
     "channel": ("optimal", "krr"),
+    "preset": ("paper", "tuned"),
 }
-
-
-class _ReleaseName(str):
-    """The parameter `release`, which is also the method: `classifier.release(X)`."""
-
-    __slots__ = ("_owner",)
-    _owner: DPSoftShapeClassifier
-
-    def __call__(
-        self,
-        X: Any,
-        *,
-        ledger: Ledger | None = None,
-        subject: str | Sequence[str] | None = None,
-        source: NoiseSource = SYSTEM_NOISE,
-    ) -> Release:
-        return self._owner._release(X, ledger=ledger, subject=subject, source=source)
-
-
-class _ReleaseParameter:
-    """Stores the parameter as plain text and hands it out callable.
-
-    The contract has a constructor parameter and a method of one name, and scikit-learn's
-    conventions want the parameter as an attribute; this serves both.
-    """
-
-    def __get__(self, owner: Any, kind: type | None = None) -> Any:
-        if owner is None:
-            return self
-        if "release" not in vars(owner):
-            raise AttributeError("release")
-        name = _ReleaseName(vars(owner)["release"])
-        name._owner = owner
-        return name
-
-    def __set__(self, owner: Any, value: Any) -> None:
-        vars(owner)["release"] = value
 
 
 class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
@@ -118,15 +88,33 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     class_shares : label -> share of the classes among the series that will be released, where it
         is known to differ from the training set's; shapes the channel of a label or place
         release and the server's posterior. It is public, like the model. None: as in training.
-    settings : of the SoftShape network, in published mode or as an encoder; None: the global
-        default.
+    preset : of published mode: "paper" for DP-SoftShape to the letter, or "tuned" for the network
+        with our better settings; without `settings` only.
+    settings : of the SoftShape network, in published mode or as an encoder; None: the preset's in
+        published mode, as an encoder those of "tuned".
     random_state : seed of kernels, splits and batches; the noise of releases is never seeded.
+        A whole number trains the published model of the arena's task with that seed.
     progress : called with steps done, steps in all and a message.
 
-    After `fit`: `guarantee_`, `history_`, `classes_`, and `leakage_` in published mode.
+    After `fit`: `guarantee_`, `history_`, `classes_`, and in published mode `leakage_`, measured
+    on the training series, because `fit` has no others (the arena measures test series); `notes` of
+    `history_` say what had to be assumed, such as how well a class with one series is recognised.
+
+    Example
+    -------
+    >>> from tacit import DPSoftShapeClassifier, load_dataset
+    >>> data = load_dataset("ItalyPowerDemand")
+    >>> classifier = DPSoftShapeClassifier(epsilon=3.0, random_state=0)
+    >>> release = classifier.fit(data.X_train, data.y_train).release(data.X_test[:5])
+    >>> release.values.shape  # one symbol per series leaves
+    (5,)
+    >>> classifier.classify(release).shape
+    (5,)
+    >>> classifier.guarantee_.epsilon
+    3.0
     """
 
-    release = _ReleaseParameter()
+    release = ReleaseParameter()
     model_: LocalModel | None
     published_: TrainedSoftShape | None
     leakage_: Leakage | None
@@ -150,6 +138,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         encoder: Literal["kernels", "softshape"] = "kernels",
         channel: Literal["optimal", "krr"] = "optimal",
         class_shares: Mapping[Any, float] | None = None,
+        preset: Literal["paper", "tuned"] = "paper",
         settings: SoftShapeSettings | None = None,
         random_state: int | None = None,
         progress: Progress | None = None,
@@ -160,6 +149,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         self.encoder = encoder
         self.channel = channel
         self.class_shares = class_shares
+        self.preset = preset
         self.settings = settings
         self.random_state = random_state
         self.progress = progress
@@ -260,7 +250,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         cube = as_cube(X, where="the training data")
         refuse_constant(cube, where="the training data")
         codes = np.searchsorted(self.classes_, y).astype(np.intp)
-        self._check_class_sizes(codes)
+        check_class_sizes(codes)
         self.model_, self.published_, self.leakage_, self.history_ = None, None, None, {}
         start = time.process_time()
         if self.mode == "published":
@@ -271,7 +261,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         return self
 
     def _fit_sound(self, X: Floats, codes: Codes) -> None:
-        shares = _expected_shares(self.class_shares, self.classes_)
+        shares = expected_shares(self.class_shares, self.classes_)
         if self.release == "place":
             check_place_release(n_classes=self.n_classes_, n_timepoints=X.shape[2])
         rng = generator(self.random_state)
@@ -292,6 +282,7 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             "encoder": trained.body.kind,
             "held_out_accuracy": trained.accuracy,
             "held_out_log_loss": trained.log_loss,
+            "notes": single_series_notes(codes, self.classes_),
         }
         body, held_out = trained.body, trained.held_out
         if self.release == "vector":
@@ -331,15 +322,15 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     def _fit_published(self, X: Floats, codes: Codes) -> None:
         from tacit.local.softshape.leakage import measure_leakage
         from tacit.local.softshape.published import train_published
+        from tacit.local.softshape.settings import preset_settings
 
-        seed = int(generator(self.random_state).integers(2**31))
         self.published_ = train_published(
             X,
             codes,
             self.n_classes_,
             epsilon=self.epsilon,
-            settings=self.settings,
-            seed=seed,
+            settings=self.settings or preset_settings(self.preset),
+            seed=whole_seed(self.random_state),
             progress=self.progress,
         )
         self.guarantee_ = self.published_.guarantee
@@ -386,9 +377,8 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         check_epsilon(self.epsilon)
         for name, allowed in _CHOICES.items():
-            value = vars(self)[name]
-            if value not in allowed:
-                raise TacitError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+            check_choice(vars(self)[name], allowed, name=name)
+        _check_settings(self.settings)
         if self.class_shares is not None and (
             self.mode != "sound" or self.release not in SYMBOL_KINDS
         ):
@@ -401,14 +391,6 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
             if vars(self)[name] in trained:
                 needs("networks", "torch", what=f"training with {name} {vars(self)[name]!r}")
 
-    def _check_class_sizes(self, codes: Codes) -> None:
-        sizes = np.bincount(codes, minlength=self.n_classes_)
-        if sizes.min() < 2:
-            raise TacitError(
-                f"class {str(self.classes_[sizes.argmin()])!r} has one training series; "
-                "cross-validation needs two, add one or drop the class."
-            )
-
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for aeon's checks, with so little noise that its comparisons hold."""
@@ -420,22 +402,8 @@ class DPSoftShapeClassifier(BaseClassifier):  # type: ignore[misc]
         ]
 
 
-def _expected_shares(given: Mapping[Any, float] | None, classes: NDArray[Any]) -> Floats | None:
-    """Class shares in the order of the classes, or a refusal that names what is wrong."""
-    if given is None:
-        return None
-    by_name = {str(label): float(share) for label, share in given.items()}
-    known = [str(label) for label in classes]
-    if set(by_name) != set(known):
-        raise TacitError(
-            f"class_shares name the classes {sorted(by_name)}, the training data have {known}; "
-            "give one share for each."
-        )
-    shares = np.array([by_name[label] for label in known])
-    if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) <= 1e-6):
-        raise TacitError(
-            f"class_shares must be above 0 and sum to 1, got {shares.tolist()} with the sum "
-            f"{shares.sum():g}."
-        )
-    expected: Floats = shares / shares.sum()
-    return expected
+def _check_settings(settings: object) -> None:
+    from tacit.local.softshape.settings import SoftShapeSettings
+
+    if settings is not None and not isinstance(settings, SoftShapeSettings):
+        raise TacitError(f"settings must be SoftShapeSettings or None, got {settings!r}.")

@@ -60,9 +60,9 @@ class LocalModel:
         cube = as_cube(X, where=where)
         if cube.shape[1:] != (self.n_channels, self.n_timepoints):
             raise TacitError(
-                f"{where} has series of {cube.shape[1]} channels and {cube.shape[2]} steps, the "
-                f"model reads {self.n_channels} and {self.n_timepoints}; resample them or train "
-                "on this shape."
+                f"{where} has {cube.shape[1]} channels and {cube.shape[2]} steps, the "
+                f"model reads {self.n_channels} and {self.n_timepoints}; resample the series "
+                "or train on this shape."
             )
         refuse_constant(cube, where=where)
         return cube
@@ -107,6 +107,11 @@ class LocalModel:
         return replace(self, identity=digest.hexdigest()[:16])
 
     def _checked(self, release: Release) -> NDArray[Any]:
+        if not isinstance(release, Release):
+            raise TacitError(
+                f"only releases are classified, got {type(release).__name__}; make one with "
+                "'release', or read a file with 'load_release'."
+            )
         if release.kind != self.head.kind or release.model != self.identity:
             raise TacitError(
                 f"these are {release.kind!r} releases of model {release.model or '?'}, this is "

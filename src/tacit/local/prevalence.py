@@ -10,6 +10,7 @@ hold only what is certain.
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.local.model import LocalModel
 from tacit.local.release import Release
-from tacit.local.releases.label import LabelHead
+from tacit.local.releases.channel_head import ChannelHead
 
 Target = Literal["device_labels", "classes"]
 
@@ -48,6 +49,19 @@ class Prevalence:
     identifiable: tuple[bool, ...]  # whether more releases would narrow the interval to a point
     warning: str | None  # which shares the releases do not determine, and what to do
 
+    def _repr_html_(self) -> str:
+        """For notebooks: a row per class."""
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{share:.1%}</td>"
+            f"<td>{low:.1%} to {high:.1%}</td></tr>"
+            for name, share, low, high in zip(
+                self.classes, self.share, self.low, self.high, strict=True
+            )
+        )
+        head = f"<tr><th>class</th><th>share</th><th>interval at {self.level:.0%}</th></tr>"
+        note = html.escape(f"{self.n} releases; {self.assumption}.")
+        return f"<table>{head}{rows}</table>{note}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
@@ -72,6 +86,7 @@ _ASSUMPTION = {
     "stated": "shares of the true classes, if the classifier is right as often as its model states "
     "and errs evenly; the rate was stated, not measured",
 }
+_PLACES = ", and if the places of each label are as common as they were in training"
 
 
 def estimate_prevalence(
@@ -83,10 +98,10 @@ def estimate_prevalence(
     (one class at a time; for `of="classes"` given the confusion on held-out series). It lies in
     [0, 1] and is never a point.
     """
-    values = model.decide(release)  # refuses releases of another model
-    return prevalence_of_counts(
-        model, np.bincount(values, minlength=len(model.classes)), of=of, level=level
-    )
+    head = _channel_head(model)
+    model.decide(release)  # refuses releases of another model
+    counts = np.bincount(release.values, minlength=len(head.channel))
+    return prevalence_of_counts(model, counts, of=of, level=level)
 
 
 def prevalence_of_counts(
@@ -96,12 +111,15 @@ def prevalence_of_counts(
     of: Target = "device_labels",
     level: float = 0.95,
 ) -> Prevalence:
-    """The same from how often each symbol was released, for stores that keep counts."""
-    head = _label_head(model)
+    """The same from how often each symbol was released, for stores that keep counts.
+
+    Of a `place` release the label counts; how often a label is decided may depend on the place.
+    """
+    head = _channel_head(model)
     if not 0.0 < level < 1.0:
         raise TacitError(f"level must lie strictly between 0 and 1, got {level!r}.")
     mixture = _mixture(head, of)
-    _check_counts(counts, mixture)
+    counts = _decided(head, counts)
     solve = np.linalg.pinv(mixture, rcond=_SINGULAR)
     known = np.abs(solve @ mixture - np.eye(len(mixture))).max(axis=1) < _SAME
     share = _most_likely(mixture, counts / counts.sum(), solve)
@@ -117,36 +135,42 @@ def prevalence_of_counts(
         level=level,
         n=int(counts.sum()),
         of=of,
-        assumption=_ASSUMPTION["stated" if of == "classes" and model.training else of],
+        assumption=_ASSUMPTION["stated" if of == "classes" and model.training else of]
+        + ("" if head.labels_alone_decide() else _PLACES),
         identifiable=tuple(bool(one) for one in known),
         warning=None if known.all() else _warning(model.classes, mixture, known),
     )
 
 
-def _label_head(model: LocalModel) -> LabelHead:
-    if not isinstance(model.head, LabelHead):
+def _channel_head(model: LocalModel) -> ChannelHead:
+    if not isinstance(model.head, ChannelHead):
         raise TacitError(
-            f"prevalence needs label releases, this model makes {model.head.kind!r} ones; "
+            f"prevalence needs label or place releases, this model makes {model.head.kind!r} ones; "
             "train with --release label."
         )
     return model.head
 
 
-def _check_counts(counts: NDArray[np.integer[Any]], mixture: Floats) -> None:
+def _decided(head: ChannelHead, counts: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    """How often each label was decided, after symbols that are never released were refused."""
     if not counts.sum():
         raise TacitError("there is no release to estimate from; collect at least one.")
-    never = (mixture.max(axis=1) <= 0.0) & (counts > 0)
+    never = (head.channel.max(axis=0) <= 0.0) & (counts > 0)
     if never.any():
         raise TacitError(
             f"symbol {int(never.argmax())} was received {int(counts[never.argmax()])} times, but "
             "this model never releases it; take the files as the devices wrote them."
         )
+    found = np.zeros(len(head.gain), dtype=np.int64)
+    np.add.at(found, head.decide(np.arange(len(counts))), counts)
+    return found
 
 
-def _mixture(head: LabelHead, of: Target) -> Floats:
-    """Column j: the distribution of the released symbol for a unit of kind j."""
+def _mixture(head: ChannelHead, of: Target) -> Floats:
+    """Column j: the distribution of the decided label for a unit of kind j."""
+    channel = head.label_channel()
     if of == "device_labels":
-        return head.channel.T
+        return channel.T
     if of != "classes":
         raise TacitError(f"of must be 'device_labels' or 'classes', got {of!r}.")
     shares = head.gain.sum(axis=0)
@@ -156,7 +180,7 @@ def _mixture(head: LabelHead, of: Target) -> Floats:
             "use of='device_labels'."
         )
     given_class = head.gain / shares  # (device label, class)
-    mixed: Floats = head.channel.T @ given_class
+    mixed: Floats = channel.T @ given_class
     return mixed
 
 

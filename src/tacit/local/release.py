@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -57,6 +58,11 @@ class Release:
             "values": self.values.tolist(),
         }
 
+    def _repr_html_(self) -> str:
+        """For notebooks: how many releases of which kind, and what is promised."""
+        model, promise = html.escape(self.model), html.escape(self.guarantee.sentence)
+        return f"<b>{len(self)} {self.kind} releases</b> of model {model}<br>{promise}"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one JSON file, whole or not at all."""
         target = Path(path)
@@ -82,8 +88,8 @@ def load_releases(*paths: str | os.PathLike[str]) -> Release:
     """Read and merge the releases of one model, in the order of the files.
 
     A file holds one release, a list of them, or one per line (JSON lines). Another model, kind or
-    guarantee among them is refused by file and line, and so is a file that is named twice, whose
-    devices would count twice.
+    guarantee among them is refused by file and line, and so is a copy of a release, whose devices
+    would count twice.
     """
     return merge_releases(read_parts(*paths))
 
@@ -102,16 +108,23 @@ def merge_releases(parts: Iterable[tuple[str, Any]]) -> Release:
     values: list[NDArray[Any]] = []
     first: Release | None = None
     start, stated = "", None
+    seen: dict[str, str] = {}
     for where, plain in parts:
         if first is None:
             first, start, stated = release_from_plain(plain, where=where), where, plain["guarantee"]
             values.append(first.values)
+            seen[first.id] = where
             continue
         # Many devices repeat one guarantee word for word; reading it once is several times faster.
         repeated = isinstance(plain, dict) and plain.get("guarantee") == stated
         known = first.guarantee if repeated else None
         other = release_from_plain(plain, where=where, guarantee=known)
         _check_alike(first, other, start=start, where=where)
+        if other.id and seen.setdefault(other.id, where) != where:
+            raise TacitError(
+                f"{where} is a copy of {seen[other.id]}, and every release counts once; leave one "
+                "of them out."
+            )
         values.append(other.values)
     if first is None:
         raise TacitError("there is no release in the files; collect at least one.")
@@ -211,11 +224,13 @@ def release_from_plain(
     try:
         raw = np.asarray(plain["values"])
         if raw.dtype.kind == "b":
-            raise TypeError("true and false are no symbols")
+            raise TypeError("true and false are not symbols")
         values = raw.astype(wanted, casting="safe" if raw.dtype.kind in "iu" else "same_kind")
         stated = from_dict(plain["guarantee"]) if guarantee is None else guarantee
     except (TypeError, ValueError, AttributeError) as error:
-        raise TacitError(f"{where} holds values or a guarantee that cannot be read.") from error
+        raise TacitError(
+            f"{where} holds values or a guarantee that cannot be read; ask for the file again."
+        ) from error
     if values.ndim != (1 if plain["kind"] in SYMBOL_KINDS else 2) or not np.all(
         np.isfinite(values)
     ):

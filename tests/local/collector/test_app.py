@@ -55,6 +55,16 @@ def test_classify(client: Client, request_body: dict[str, Any]) -> None:
     assert len(body["posterior"]) == 200
 
 
+def test_figures_count_answers_and_refusals(request_body: dict[str, Any]) -> None:
+    client = Client(create_app(model_of(trained("label", 2.0, "krr"))))
+    assert client.post("/classify", json=request_body).status_code == 200
+    assert client.post("/classify", json={}).status_code == 422
+    told = client.get("/metrics")
+    assert told.headers["content-type"].startswith("text/plain")
+    lines = [line for line in told.text.splitlines() if not line.startswith("#")]
+    assert lines == ["tacit_classifier_answers 1.0", "tacit_classifier_refusals 1.0"]
+
+
 @pytest.mark.parametrize("path", ["/classify", "/prevalence"])
 def test_another_guarantee_than_the_models_is_refused(
     client: Client, request_body: dict[str, Any], path: str

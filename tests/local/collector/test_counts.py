@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import resource
 import secrets
 from pathlib import Path
 
@@ -115,6 +116,19 @@ def test_csv(store: Store, tmp_path: Path) -> None:
         export_releases(store, tmp_path / "all.txt")
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_full_disk_leaves_no_part_of_an_export(store: Store, tmp_path: Path, ending: str) -> None:
+    before = sorted(tmp_path.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(TacitError, match=rf"cannot write .*all\.{ending}: File too large"):
+            export_releases(store, tmp_path / f"all.{ending}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_parquet_and_empty_stores(store: Store, tmp_path: Path) -> None:
     import pyarrow.parquet
 
@@ -154,3 +168,14 @@ def test_places_are_counted_as_symbols_and_impossible_ones_refused(tmp_path: Pat
     for symbol in wrong:
         with pytest.raises(TacitError, match=r"outside|never releases"):
             read(json.dumps({**body, "values": [symbol]}).encode())
+
+
+def test_shares_of_places_are_those_of_their_classes(tmp_path: Path) -> None:
+    model = model_of(trained("place", 2.0, "krr"))
+    made = Store.open(str(tmp_path / "places.db"), model=model)
+    put(made, enrolled(made), [0, 1, 2, 3, 3, 4, 7])  # five of the first class, two of the second
+    (share,) = class_shares(made, model)
+    made.close()
+    direct = prevalence_of_counts(model, np.array([1, 1, 1, 2, 1, 0, 0, 1]))
+    assert share.shares.to_dict() == direct.to_dict()
+    assert (share.shares.n, len(share.shares.share)) == (7, 2)

@@ -11,6 +11,7 @@ import secrets
 import socket
 import ssl
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from collector_process import CollectorProcess
 from local_problems import italy, trained
 from tacit.errors import TacitError
 from tacit.local.collector.client import CollectorClient, Identity
-from tacit.local.collector.devices import revoke
+from tacit.local.collector.devices import make_codes, revoke
 from tacit.local.collector.messages import (
     ENROL_PATH,
     MOST_BYTES,
@@ -148,6 +149,23 @@ def test_a_code_is_good_for_one_device(served: CollectorProcess, tmp_path: Path)
         second.send(release_of([0]))
     with pytest.raises(Refused, match="not known"):
         second.enrol("AAAA-AAAA-AAAA-AAAA")
+
+
+def test_an_expired_code_enrols_nobody(served: CollectorProcess, tmp_path: Path) -> None:
+    store = Store.open(str(served.store))
+    (code,) = make_codes(store, count=1, days=1e-6)
+    store.close()
+    time.sleep(1.1)  # codes expire at whole seconds
+    before = asked(served, "GET", "/api/totals")[1]
+    client = served.client(tmp_path / "late.json")
+    with pytest.raises(Refused, match="expired") as refusal:
+        client.enrol(code)
+    assert refusal.value.status == 403
+    assert "\n" not in str(refusal.value)
+    assert not client.enrolled
+    with pytest.raises(TacitError, match="not enrolled"):
+        client.send(release_of([0]))
+    assert asked(served, "GET", "/api/totals")[1] == before
 
 
 def test_a_revoked_device_is_refused(served: CollectorProcess, tmp_path: Path) -> None:

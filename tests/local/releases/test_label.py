@@ -27,7 +27,7 @@ from tacit.local.encoding.ridge import fit_ridge
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder, gelu
 from tacit.local.releases.label import LabelHead
 from tacit.local.softshape.encoder import fold_of_each, numpy_encoder, train_softshape
-from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.settings import SoftShapeSettings, preset_settings
 from tacit.local.softshape.training import train_network
 from tacit.mechanisms import channel_epsilon, krr_matrix
 from tacit.noise import SYSTEM_NOISE
@@ -180,6 +180,7 @@ def test_many_series_take_the_other_decomposition() -> None:
         SoftShapeSettings(steps=2),
         SoftShapeSettings(steps=2, n_blocks=2, clip=1.0, top_k=2),
         SoftShapeSettings(steps=2, use_moe=False, soft=False, rho=1.0),
+        preset_settings("paper", steps=2),
     ],
 )
 @pytest.mark.parametrize("channels", [1, 3])

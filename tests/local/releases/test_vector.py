@@ -10,7 +10,7 @@ from scipy import stats
 
 from local_problems import italy, trained, trained_multivariate, vector_head
 from tacit.errors import TacitError
-from tacit.local.releases.vector import VectorHead, to_sphere
+from tacit.local.releases.vector import VectorHead, scaled_to_sphere
 from tacit.mechanisms import calibrate_privunit
 from tacit.noise import SYSTEM_NOISE
 
@@ -45,7 +45,7 @@ def test_the_check_notices_ten_percent_less_noise() -> None:
 def test_privunit_takes_any_series_to_the_sphere() -> None:
     head = head_of("privunit")
     summary = np.array([[0.0], [1e-9], [5.0], [-1e6]]) * np.ones(head.dimension)
-    norms = np.linalg.norm(to_sphere(summary), axis=1)
+    norms = np.linalg.norm(scaled_to_sphere(summary), axis=1)
     np.testing.assert_allclose(norms, [0.0, 1.0, 1.0, 1.0])
     assert np.all(np.isfinite(head.randomize(summary, source=SYSTEM_NOISE)))
 

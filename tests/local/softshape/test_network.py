@@ -15,7 +15,7 @@ from tacit.errors import TacitError
 from tacit.local.softshape.moe import Inception, SparseMixture, balance_loss
 from tacit.local.softshape.network import SoftShapeNetwork, clip_l1, sparsify
 from tacit.local.softshape.norm import unit_scale
-from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.settings import SoftShapeSettings, preset_settings
 from tacit.noise import SYSTEM_NOISE
 
 FALSE_ALARM = 1e-6
@@ -210,6 +210,59 @@ def test_every_variant_runs_and_reports_its_blocks(blocks: int, switch: dict[str
     assert torch.isfinite(net(series(), 0.1, source=SYSTEM_NOISE)).all()
 
 
+PAPER = preset_settings("paper", embed_dim=16, expert_dim=8, bottleneck_dim=4)
+
+
+def test_the_paper_s_network_is_its_equations_and_nothing_else() -> None:
+    """From the series to the representation, written out a second time (Eq. 2-11)."""
+    net, x = network(PAPER, channels=1), series(channels=1)
+    pooled, traces = net.run(x)
+    conv = F.conv1d(x, net.kernel, net.bias, stride=4).transpose(1, 2)
+    s = conv + net.positions
+    s = s / s.abs().sum(-1, keepdim=True).clamp_min(1.0)  # Section 3.1.3: sensitivity 1
+    assert float(s.abs().sum(-1).max()) <= 1.0 + 1e-6
+    alpha = torch.sigmoid(net.gate.outer(torch.tanh(net.gate.inner(s)))).squeeze(-1)
+    torch.testing.assert_close(traces[0].alpha, alpha)
+    tokens, _ = sparsify(s, alpha, n_kept=int(np.ceil(0.5 * s.shape[1])), soft=True)
+    block: Any = net.blocks[0]
+    total = tokens + block.mixture(tokens)[0] + block.inception(tokens)
+    rms = total / total.square().mean(-1, keepdim=True).sqrt()
+    torch.testing.assert_close(pooled, (rms * block.norm_out.weight).mean(1), atol=1e-4, rtol=1e-3)
+    assert net.largest_scale(0.5) == 2.0
+
+
+def test_a_free_kernel_is_not_fitted_to_the_series() -> None:
+    torch.manual_seed(0)
+    net = SoftShapeNetwork(PAPER, n_channels=1, length=60, n_outputs=3)
+    before = net.kernel.clone()
+    net.fit_basis(series(channels=1))
+    assert torch.equal(before, net.kernel)
+    assert net.kernel.shape == (16, 1, net.patch_length)
+
+
+def test_the_presets_differ_by_named_settings_alone() -> None:
+    paper, tuned = preset_settings("paper"), preset_settings("tuned")
+    assert tuned == SoftShapeSettings()
+    assert (paper.clip, paper.learning_rate, paper.batch_size) == (1.0, 1e-3, 32)
+    assert (paper.schedule, paper.views, paper.unit_tokens) == ("cosine", 0, False)
+    assert (paper.kernel_basis, paper.pooling, paper.n_blocks) == ("free", "mean", 1)
+    assert (paper.n_steps(16), paper.n_steps(400)) == (500, 6500)
+    assert preset_settings("paper", steps=7).n_steps(400) == 7
+    with pytest.raises(TacitError, match="preset must be paper or tuned, got 'best'"):
+        preset_settings("best")
+    with pytest.raises(TacitError, match="unknown settings \\['colour'\\]"):
+        preset_settings("paper", colour=1)
+
+
+def test_large_experts_see_their_own_tokens_only_and_give_the_same() -> None:
+    torch.manual_seed(0)
+    mixture = SparseMixture(16, n_experts=5, top_k=2, hidden=8).requires_grad_(False)
+    tokens = torch.randn(3, 6, 16)
+    dense, gates = mixture(tokens)
+    sparse = mixture._dispatched(tokens, gates)
+    torch.testing.assert_close(sparse, dense, atol=1e-5, rtol=1e-4)
+
+
 def test_clipping_never_enlarges() -> None:
     s = torch.tensor([[[0.1, -0.2]], [[3.0, -4.0]]])
     clipped = clip_l1(s, 1.0)
@@ -248,6 +301,11 @@ def test_bad_shapes_budgets_and_missing_sources_are_refused() -> None:
         {"learning_rate": float("nan")},
         {"weight_decay": -1.0},
         {"patch_fraction": 0.0},
+        {"epochs": 0},
+        {"patch_stride": 0},
+        {"dropout": 1.0},
+        {"pooling": "max"},
+        {"kernel_basis": "none"},
     ],
 )
 def test_bad_settings_are_refused(bad: dict[str, object]) -> None:

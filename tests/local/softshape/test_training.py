@@ -14,12 +14,13 @@ from tacit.local.softshape.augment import augmented_views, one_view
 from tacit.local.softshape.network import SoftShapeNetwork
 from tacit.local.softshape.norm import RMSNorm, _DivideByRms
 from tacit.local.softshape.published import NoisePool, training_release
-from tacit.local.softshape.settings import Schedule, SoftShapeSettings
+from tacit.local.softshape.settings import Schedule, SoftShapeSettings, preset_settings
 from tacit.local.softshape.training import (
     batches,
     fit_network,
     flatten_parameters,
     rate_factor,
+    train_network,
 )
 
 TINY = SoftShapeSettings(
@@ -48,8 +49,7 @@ def fit(
 
 @pytest.mark.parametrize("schedule", ["onecycle", "cosine"])
 def test_the_rate_stays_in_range_and_ends_near_zero(schedule: Schedule) -> None:
-    settings = replace(TINY, schedule=schedule, steps=100)
-    factors = [rate_factor(step, settings=settings) for step in range(100)]
+    factors = [rate_factor(step, steps=100, schedule=schedule) for step in range(100)]
     assert all(0.0 < f <= 1.0 for f in factors)
     assert max(factors) > 0.99
     assert factors[-1] < 0.01
@@ -61,6 +61,15 @@ def test_batches_pass_over_all_series_equally_often() -> None:
     rows = torch.cat(batches(20, settings=settings, rng=np.random.default_rng(0))).numpy()
     assert rows.size == 400
     assert set(np.bincount(rows)) == {20}
+
+
+def test_epochs_are_whole_passes_whose_last_batch_may_be_smaller() -> None:
+    settings = replace(TINY, epochs=3, batch_size=8)
+    made = batches(20, settings=settings, rng=np.random.default_rng(0))
+    assert [len(rows) for rows in made] == [8, 8, 4] * 3
+    assert len(made) == settings.n_steps(20)
+    for start in (0, 3, 6):
+        assert sorted(torch.cat(made[start : start + 3]).tolist()) == list(range(20))
 
 
 def test_a_batch_is_never_larger_than_the_data() -> None:
@@ -158,6 +167,25 @@ def test_one_seed_gives_one_network() -> None:
     assert losses == again
     for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_dropout_follows_the_seed_and_leaves_the_global_generator_alone() -> None:
+    settings = preset_settings(
+        "paper", embed_dim=16, expert_dim=8, bottleneck_dim=8, n_experts=2, steps=5
+    )
+    assert settings.dropout > 0
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    first = _losses(settings)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(8)
+    assert _losses(settings) == first
+    assert _losses(replace(settings, dropout=0.0)) != first
+
+
+def _losses(settings: SoftShapeSettings) -> list[float]:
+    X, y = waves()
+    return list(train_network(X.astype(float), y, 2, settings=settings, seed=0).losses)
 
 
 def test_progress_is_reported() -> None:

@@ -11,16 +11,16 @@ import asyncio
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tacit.errors import TacitError
-from tacit.local.collector.dashboard import HEADERS, page
 from tacit.local.collector.messages import ENROL_PATH, MOST_BYTES, RELEASES_PATH, Refused
+from tacit.local.collector.pages import DASHBOARD_HEADERS, DEVICE_HEADERS, Pages
 from tacit.local.collector.storage.database import StoreUnavailable
 from tacit.local.collector.uploads import as_object
 from tacit.local.prevalence import Target, estimate_prevalence
-from tacit.local.release import Release, release_from_plain
+from tacit.local.release import SYMBOL_KINDS, Release, release_from_plain
 from tacit.system.extras import needs
 
 if TYPE_CHECKING:
@@ -64,11 +64,13 @@ def create_app(
     reader_token: str | None = None,
     allow_origins: Sequence[str] = (),
     background: Callable[[], Awaitable[None]] | None = None,
+    pages: Pages | None = None,
 ) -> Starlette:
     """The application for one model.
 
     With `reader_token`, everything but what devices need asks for it. `allow_origins` are the web
-    pages whose scripts may enrol and upload. `background` runs beside the service.
+    pages whose scripts may enrol and upload. `background` runs beside the service. With `pages` a
+    collector has a dashboard, and a device for browsers at `/device`.
     """
     needs("studio", "starlette", what="the service for releases")
     from starlette.applications import Starlette
@@ -81,8 +83,9 @@ def create_app(
         allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type"],
     )
-    refusals = _Refusals(collector)
-    routes = _routes(_Reading(model, reader_token), collector)
+    reading = _Reading(model, reader_token)
+    refusals = _Refusals(collector, reading.figures)
+    routes = _routes(reading, collector, pages)
     return Starlette(
         routes=routes,
         middleware=[cors] if allow_origins else [],
@@ -109,14 +112,15 @@ def _lifespan(collector: Collector | None, background: Callable[[], Awaitable[No
 class _Refusals:
     """From errors to answers."""
 
-    def __init__(self, collector: Collector | None) -> None:
-        self._collector = collector
+    def __init__(self, collector: Collector | None, figures: dict[str, float]) -> None:
+        self._collector, self._figures = collector, figures
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         from starlette.responses import JSONResponse
 
         unavailable = isinstance(error, StoreUnavailable)
         status = error.status if isinstance(error, Refused) else 503 if unavailable else 422
+        self._figures["refusals"] += 1
         if self._collector is not None:
             self._collector.metrics.refusals.labels(str(status)).inc()
         body: dict[str, Any] = {"error": str(error)}
@@ -140,6 +144,7 @@ class _Reading:
 
     model: LocalModel
     token: str | None
+    figures: dict[str, float] = field(default_factory=lambda: {"answers": 0.0, "refusals": 0.0})
 
     def guarded(self, handler: Handler) -> Handler:
         """The handler for whoever has the token, if there is one."""
@@ -147,7 +152,9 @@ class _Reading:
         async def checked(request: Request) -> Response:
             if self.token is not None and not _has_token(request, self.token):
                 raise Refused(401, "this needs the reader's token, as ?token=… or a Bearer header.")
-            return await handler(request)
+            answer = await handler(request)
+            self.figures["answers"] += 1
+            return answer
 
         return checked
 
@@ -157,6 +164,17 @@ class _Reading:
     async def health(self, request: Request) -> Response:
         about = {"status": "ok", "kind": self.model.head.kind, "model": self.model.identity}
         return _json_response(about)
+
+    async def metrics(self, request: Request) -> Response:
+        """Of a service that keeps nothing; a collector has its own."""
+        from prometheus_client import generate_latest
+        from prometheus_client.exposition import CONTENT_TYPE_LATEST
+        from starlette.responses import Response
+
+        from tacit.system.metrics import gauges
+
+        page = generate_latest(gauges("classifier", lambda: self.figures))
+        return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def classify(self, request: Request) -> Response:
         return _json_response(classify_releases(self.model, await _json(request)))
@@ -217,23 +235,41 @@ class _Collecting:
         text = await run_in_threadpool(self.collector.metrics_text)
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
+
+@dataclass(frozen=True, slots=True)
+class _Showing:
+    """The pages of a collector."""
+
+    collector: Collector
+    pages: Pages
+
     async def dashboard(self, request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import HTMLResponse
 
-        return HTMLResponse(await run_in_threadpool(self._page), headers=HEADERS)
+        text = await run_in_threadpool(self._dashboard)
+        return HTMLResponse(text, headers=DASHBOARD_HEADERS)
 
-    def _page(self) -> str:
-        collector = self.collector
-        shares = None
-        if collector.model.head.kind == "label":
-            shares = collector.prevalence(
-                by="day", per_group=False, last=_PERIODS_SHOWN, of="device_labels", level=0.95
-            )
-        return page(about=collector.about(), totals=collector.totals(), shares=shares)
+    def _dashboard(self) -> str:
+        collector, shares, overall = self.collector, None, None
+        if collector.model.head.kind in SYMBOL_KINDS:
+            asked: dict[str, Any] = {"per_group": False, "of": "device_labels", "level": 0.95}
+            shares = collector.prevalence(by="day", last=_PERIODS_SHOWN, **asked)
+            overall = collector.prevalence(by="all", last=None, **asked)
+        return self.pages.dashboard(
+            about=collector.about(), totals=collector.totals(), shares=shares, overall=overall
+        )
+
+    async def device(self, request: Request) -> Response:
+        from starlette.responses import Response
+
+        file = self.pages.device.get(request.path_params.get("file", ""))
+        if file is None:
+            raise Refused(404, "there is no such file; open /device.")
+        return Response(file.text, media_type=file.media_type, headers=DEVICE_HEADERS)
 
 
-def _routes(reading: _Reading, collector: Collector | None) -> list[Any]:
+def _routes(reading: _Reading, collector: Collector | None, pages: Pages | None) -> list[Any]:
     from starlette.routing import Route
 
     guarded = reading.guarded
@@ -243,15 +279,24 @@ def _routes(reading: _Reading, collector: Collector | None) -> list[Any]:
         Route("/prevalence", guarded(reading.prevalence), methods=["POST"]),
     ]
     if collector is None:
-        return [*routes, Route("/health", reading.health)]
+        bare = (Route("/health", reading.health), Route("/metrics", guarded(reading.metrics)))
+        return [*routes, *bare]
     own = _Collecting(collector)
+    shown = []
+    if pages is not None:
+        showing = _Showing(collector, pages)
+        shown = [
+            Route("/", guarded(showing.dashboard)),
+            Route("/device", showing.device),
+            Route("/device/{file}", showing.device),
+        ]
     return [
+        *shown,
         Route(RELEASES_PATH, own.take, methods=["POST"]),
         Route(ENROL_PATH, own.enrol, methods=["POST"]),
         Route("/api/collector", own.about),
         *routes,
         Route("/health", own.health),
-        Route("/", guarded(own.dashboard)),
         Route("/api/counts", guarded(own.counts)),
         Route("/api/prevalence", guarded(own.prevalence)),
         Route("/api/totals", guarded(own.totals)),

@@ -88,7 +88,7 @@ class Identity:
             found.signer()
         except (OSError, ValueError, KeyError, TypeError, binascii.Error) as error:
             raise TacitError(
-                f"{path} is no device key; remove it and enrol with a new code."
+                f"{path} is not a device key; remove it and enrol with a new code."
             ) from error
         return found
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.errors import TacitError
 from tacit.local.collector.storage.clock import date_of
 from tacit.local.collector.storage.store import Store
@@ -19,7 +19,6 @@ from tacit.local.prevalence import Prevalence, Target, prevalence_of_counts
 
 Period = Literal["all", "day", "week", "month"]
 PERIODS: tuple[Period, ...] = get_args(Period)
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -28,7 +27,7 @@ class Slice:
 
     start: dt.date | None
     group: str | None
-    counts: Counts
+    counts: Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -56,7 +55,7 @@ def count_symbols(
     """Counts of the symbols, oldest first; `last` keeps that many periods."""
     if by not in PERIODS:
         raise TacitError(f"by must be one of {', '.join(PERIODS)}, got {by!r}.")
-    totals: defaultdict[tuple[dt.date | None, str | None], Counts] = defaultdict(
+    totals: defaultdict[tuple[dt.date | None, str | None], Integers] = defaultdict(
         lambda: np.zeros(n_symbols, dtype=np.int64)
     )
     rows = store.read("SELECT day, grp, symbol, n FROM collector_counts WHERE n > 0")
@@ -110,6 +109,15 @@ def totals_of(store: Store) -> dict[str, Any]:
         "devices": sum(n for _, n in groups),
         "groups": dict(groups),
     }
+
+
+def windows_per_device(store: Store) -> list[tuple[int, int]]:
+    """(w, n): n devices have w windows here, among the releases that are still kept; no names."""
+    found = store.read(
+        "SELECT w, count(*) FROM (SELECT count(*) AS w FROM collector_releases GROUP BY device) "
+        "AS held GROUP BY w ORDER BY w"
+    )
+    return [(int(w), int(n)) for w, n in found]
 
 
 def n_symbols_of(model: LocalModel) -> int:

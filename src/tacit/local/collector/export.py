@@ -50,6 +50,11 @@ def export_releases(store: Store, path: Path, *, devices: bool = False) -> int:
         write_once(path, lambda file: write(file, pages()), mode=0o600)
     except FileExistsError:
         raise TacitError(f"{path} exists; choose another file.") from None
+    except OSError as error:
+        raise TacitError(
+            f"cannot write the releases to {path}: {error.strerror or error}; nothing was written, "
+            "choose another --out."
+        ) from error
     return written
 
 

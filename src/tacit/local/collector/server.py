@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import logging
 import socket
 import ssl
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import TacitError
+from tacit.errors import TacitError, reason_of
 from tacit.local.collector.app import create_app
 from tacit.local.collector.retention import Retention, may_erase
 from tacit.system.certificates import TLS_FLOOR, check_private, self_signed
@@ -21,6 +19,7 @@ from tacit.system.certificates import TLS_FLOOR, check_private, self_signed
 if TYPE_CHECKING:
     import uvicorn
 
+    from tacit.local.collector.pages import Pages
     from tacit.local.collector.service import Collector
     from tacit.local.model import LocalModel
 
@@ -75,7 +74,10 @@ def serve(model: LocalModel, listening: socket.socket) -> None:
     """Run the service that keeps nothing until it is stopped."""
     import uvicorn
 
-    server = uvicorn.Server(uvicorn.Config(create_app(model), log_level="warning"))
+    config = uvicorn.Config(
+        create_app(model), access_log=False, log_config=None, log_level="warning"
+    )
+    server = uvicorn.Server(config)
     server.run(sockets=[listening])
 
 
@@ -86,6 +88,7 @@ def collecting_server(
     reader_token: str | None = None,
     allow_origins: tuple[str, ...] = (),
     retention: Retention | None = None,
+    pages: Pages | None = None,
 ) -> uvicorn.Server:
     """The server of a collector; run it with the socket that `bound_socket` made."""
     import uvicorn
@@ -99,6 +102,7 @@ def collecting_server(
         reader_token=reader_token,
         allow_origins=allow_origins,
         background=housekeeping,
+        pages=pages,
     )
     config = uvicorn.Config(
         app,
@@ -126,7 +130,8 @@ def _load(config: uvicorn.Config, tls: Tls | None) -> None:
     except OSError as error:  # ssl.SSLError too
         assert tls is not None
         raise TacitError(
-            f"cannot use the certificate {tls.certificate} and its key {tls.key} ({error}); give "
+            f"cannot use the certificate {tls.certificate} and its key {tls.key} "
+            f"({reason_of(error)}); give "
             "PEM files that belong together."
         ) from error
     if config.ssl is not None:
@@ -213,26 +218,3 @@ async def erase_in_background(collector: Collector, retention: Retention) -> int
     if erased:
         _LOG.info("%d releases were erased because of their age", erased)
     return erased
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object per line: when, how bad, what; never who."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """One line."""
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
-        entry = {"time": moment, "level": record.levelname.lower(), "event": record.getMessage()}
-        if record.exc_info is not None:
-            entry["error"] = self.formatException(record.exc_info)
-        return json.dumps(entry)
-
-
-def log_to_standard_error() -> None:
-    """Send the collector's log there, as JSON lines."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
-    for name in ("tacit.local.collector", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers[:] = [handler]
-        logger.propagate = False
-    _LOG.setLevel(logging.INFO)

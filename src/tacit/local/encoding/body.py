@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Codes, Floats
+from tacit.local.encoding.lone_classes import held_out_accuracy
 from tacit.local.encoding.public_features import PublicEncoder
 from tacit.local.encoding.random_kernels import (
     Encoder,
@@ -105,7 +106,7 @@ def train_kernels(
     fewer = {} if len(X) <= _MANY_SERIES else {"n_proportions": 1008, "n_groups": 4}
     encoder = fit_encoder(X, rng=rng, **fewer)
     fit = fit_ridge(encoder.encode(X), y, n_classes=n_classes, block_sizes=encoder.block_sizes())
-    accuracy = float(np.mean(fit.held_out.argmax(axis=1) == y))
+    accuracy = held_out_accuracy(fit.held_out, y)
     progress(1, 2, f"held-out accuracy {accuracy:.3f}")
     return TrainedBody(
         Body("kernels", encoder, fit.classifier), fit.held_out, fit.log_loss, accuracy

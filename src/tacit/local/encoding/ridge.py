@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Codes, Floats, Floats32
+from tacit.local.encoding.lone_classes import assume_unmeasured, is_measured
 
 PENALTIES = tuple(float(a) for a in np.logspace(-3, 3, 13))
 TEMPERATURES = tuple(float(t) for t in np.logspace(-0.5, 2, 26))
@@ -36,7 +37,7 @@ class RidgeFit:
     """A fitted classifier and what it says about each training series when that is left out."""
 
     classifier: LinearClassifier
-    held_out: Floats  # (n, classes) leave-one-out posterior
+    held_out: Floats  # (n, classes) leave-one-out posterior, assumed where a class has one series
     penalty: float
     log_loss: float
 
@@ -69,7 +70,8 @@ def fit_ridge(
     classifier = LinearClassifier(
         weights.astype(np.float32), (centre - mean @ weights).astype(np.float32), temperature
     )
-    return RidgeFit(classifier, softmax(temperature * scores), penalty, loss)
+    held_out = assume_unmeasured(softmax(temperature * scores), y)
+    return RidgeFit(classifier, held_out, penalty, loss)
 
 
 def left_out_influence(
@@ -134,8 +136,12 @@ def _leave_one_out(
 
 
 def best_temperature(scores: Floats, y: Codes) -> tuple[float, float]:
-    """The least leave-one-out log loss over a grid, and its temperature."""
-    losses = []
+    """The least leave-one-out log loss over a grid, and its temperature.
+
+    Series that are the only ones of their class have no say: see `lone_classes`.
+    """
+    measured, losses = is_measured(y), []
+    scores, y = scores[measured], y[measured]
     for temperature in TEMPERATURES:
         held_out = softmax(temperature * scores)[np.arange(len(y)), y]
         losses.append((float(-np.log(np.maximum(held_out, 1e-300)).mean()), temperature))

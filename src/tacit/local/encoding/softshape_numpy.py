@@ -14,10 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats32
+from tacit.arrays import Floats, Floats32
 
 _CHUNK = 64
 _EPS = float(np.finfo(np.float32).eps)  # torch's default inside RMSNorm
+
+
+def scale_series(
+    X: NDArray[np.floating[Any]], *, per_series: bool, offset: Floats, spread: Floats
+) -> Floats32:
+    """Series (n, channels, T) as the network takes them; a constant series becomes zeros.
+
+    Each by its own mean and deviation, or every channel by those of training.
+    """
+    if per_series:
+        centred, by = X - X.mean(axis=2, keepdims=True), X.std(axis=2, keepdims=True)
+    else:
+        centred, by = X - offset[:, None], spread[:, None]
+    return np.asarray(centred / np.where(by > 1e-8, by, 1.0), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +53,8 @@ class SoftShapeEncoder:
     soft: bool
     kernels: tuple[int, int, int]
     n_blocks: int
+    unit_tokens: bool = True  # bundles from before these two options have the defaults
+    pooling: str = "mean-max"
 
     def encode(self, X: NDArray[np.floating[Any]]) -> Floats32:
         """Pooled representations of series (n, channels, T)."""
@@ -46,21 +62,17 @@ class SoftShapeEncoder:
         return np.concatenate(parts)
 
     def _encode(self, X: NDArray[np.floating[Any]]) -> Floats32:
-        tokens = self._embed(self._normalise(X))
+        scaled = scale_series(X, per_series=self.per_series, offset=self.offset, spread=self.spread)
+        tokens = self._embed(scaled)
         for block in range(self.n_blocks):
             alpha = self._attention(tokens)
             tokens = self._block(f"blocks.{block}.", tokens, alpha)
+        if self.pooling == "mean":
+            averaged: Floats32 = tokens.mean(axis=1)
+            return averaged
         shapes = tokens[:, :-1] if self.soft else tokens  # without the background token
         pooled: Floats32 = np.concatenate([tokens.mean(axis=1), shapes.max(axis=1)], axis=-1)
         return pooled
-
-    def _normalise(self, X: NDArray[np.floating[Any]]) -> Floats32:
-        if self.per_series:
-            centred = X - X.mean(axis=2, keepdims=True)
-            spread = X.std(axis=2, keepdims=True)
-        else:
-            centred, spread = X - self.offset[:, None], self.spread[:, None]
-        return np.asarray(centred / np.where(spread > 1e-8, spread, 1.0), dtype=np.float32)
 
     def _embed(self, X: Floats32) -> Floats32:
         view = np.lib.stride_tricks.sliding_window_view(X, self.patch_length, axis=2)
@@ -80,7 +92,9 @@ class SoftShapeEncoder:
         return 1.0 / (1.0 + np.exp(-scores))
 
     def _block(self, name: str, tokens: Floats32, alpha: Floats32) -> Floats32:
-        normed = unit_scale(self._sparsify(tokens, alpha))
+        normed = self._sparsify(tokens, alpha)
+        if self.unit_tokens:
+            normed = unit_scale(normed)
         total = normed + self._inception(f"{name}inception.", normed)
         if self.use_moe:
             total = total + self._mixture(f"{name}mixture.", normed)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from tacit.errors import BundleError, TacitError
+from tacit.errors import BundleError, TacitError, check_path
 from tacit.local.exports.c import c_files
 from tacit.local.exports.golden import Golden, golden_series, golden_vectors
 from tacit.local.exports.portable import PortableModel, portable_model
 from tacit.local.exports.web import web_files
 from tacit.local.model import LocalModel
-from tacit.system.files import sync_folder, write_atomic
+from tacit.system.files import write_folder
 
 Format = Literal["npz", "web", "c"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -32,6 +30,7 @@ def export_model(
     Guarantee: a device of any format releases with the probabilities of the model's channel, to
     the unit of 2**-62. Golden vectors are made-up series: no recording goes into an export.
     """
+    check_path(path, name="path")
     if format not in FORMATS:
         raise TacitError(f"format must be one of {', '.join(FORMATS)}, got {format!r}.")
     if format == "npz":
@@ -45,18 +44,11 @@ def export_model(
 def _write_folder(target: Path, files: dict[str, str]) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BundleError(f"{target} exists; choose a new folder, or remove it first.")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         target.parent.resolve(strict=True)  # a typing error must not make folders
-        temporary.mkdir()
-        for name, text in files.items():
-            write_atomic(temporary / name, text.encode())
-        temporary.replace(target)
-        sync_folder(target.parent)
+        write_folder(target, {name: text.encode() for name, text in files.items()})
     except OSError as error:
         raise BundleError(
             f"cannot write the export to {target}: {error.strerror or error}; choose another "
             "folder."
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

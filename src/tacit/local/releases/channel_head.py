@@ -43,6 +43,18 @@ class ChannelHead(ABC):
     def _check_shapes(self) -> None:
         """Refuse arrays that do not fit one another."""
 
+    @abstractmethod
+    def decide(self, values: Codes) -> Codes:
+        """The server's label of each symbol."""
+
+    @abstractmethod
+    def label_channel(self) -> Floats:
+        """P(decided label | device label), one row per device label."""
+
+    @abstractmethod
+    def labels_alone_decide(self) -> bool:
+        """Whether `label_channel` holds whatever else the symbol says of a series."""
+
     def randomize(self, summary: Codes, *, source: NoiseSource) -> Codes:
         """What leaves: one symbol per series."""
         return randomize_through_channel(summary, channel=self.channel, source=source)

@@ -48,6 +48,14 @@ class LabelHead(ChannelHead):
         """The server's label: the channel was built so that the symbol itself is the best guess."""
         return values
 
+    def label_channel(self) -> Floats:
+        """The channel itself: its symbols are labels."""
+        return self.channel
+
+    def labels_alone_decide(self) -> bool:
+        """A symbol says nothing else."""
+        return True
+
     def posterior(self, values: Codes) -> Floats:
         """P(class | symbol) by Bayes' rule through channel, confusion and class shares."""
         return np.asarray(posterior_table(self.gain, self.channel)[values])

@@ -18,19 +18,31 @@ from numpy.typing import NDArray
 from tacit.arrays import Codes, Floats, Floats32
 from tacit.errors import TacitError
 from tacit.local.encoding.body import Body, body_from_arrays
+from tacit.local.encoding.lone_classes import is_measured
 from tacit.local.encoding.random_kernels import Encoder, fit_encoder
 from tacit.local.encoding.ridge import fit_ridge, left_out_influence
 from tacit.local.release import Kind
-from tacit.local.releases.channel import ChannelKind, label_gain, posterior_table
+from tacit.local.releases.channel import (
+    ChannelKind,
+    design_channel,
+    label_gain,
+    posterior_table,
+)
 from tacit.local.releases.channel_head import ChannelHead
 from tacit.local.releases.confusion import class_shares, design_gain, with_class_shares
-from tacit.local.releases.place_channel import SLACK, check_pairs, design_place_channel
+from tacit.local.releases.place_channel import (
+    SLACK,
+    check_pairs,
+    design_place_channel,
+    place_table,
+)
 from tacit.system.progress import Progress, silent
 
 _MOST_PLACES = 4
 # Small enough that all four encodings take less time than the one of the label.
 _N_PROPORTIONS = 504
 _N_GROUPS = 2
+_SAME_LAW = 1e-9
 _BATCH = 64  # series whose occluded copies are held at once
 
 
@@ -72,12 +84,21 @@ class PlaceHead(ChannelHead):
         """The device's own pair of label and place, as one number: private, not yet randomised."""
         called = self.body.posterior(X).argmax(axis=1)
         starts = range(0, len(X), _BATCH)
-        where = [self._where(X[a : a + _BATCH], called[a : a + _BATCH]) for a in starts]
+        where = [self._deciding_places(X[a : a + _BATCH], called[a : a + _BATCH]) for a in starts]
         return np.asarray(called * self.n_places + np.concatenate(where))
 
     def decide(self, values: Codes) -> Codes:
         """The server's label: the class of the released pair."""
         return values // self.n_places
+
+    def label_channel(self) -> Floats:
+        """The channel from label to label, where places are as common as in training."""
+        return np.asarray(np.einsum("kp,kpc->kc", self.place_shares, self._from_pairs()))
+
+    def labels_alone_decide(self) -> bool:
+        """Whether the decided label has the same law for all places of a device label: k-RR."""
+        apart = np.ptp(self._from_pairs(), axis=1)
+        return bool(apart.max() < _SAME_LAW)
 
     def posterior(self, values: Codes) -> Floats:
         """P(class | symbol) by Bayes' rule through channel, confusion, places and class shares."""
@@ -92,6 +113,22 @@ class PlaceHead(ChannelHead):
         joint = (pairs * np.eye(self.n_places)).reshape(len(self.channel), -1)
         posterior = np.asarray(posterior_table(joint, self.channel)[values])
         return Places(edges_of(self.fill.shape[1], self.n_places), posterior)
+
+    def rates(self, own: Codes) -> dict[str, float]:
+        """How often the place is right, for devices whose own pairs are `own`, over the noise.
+
+        `place_right`: the released place is the device's. `table_right`: what the best public
+        table from classes to places would reach with a label release.
+        """
+        called, where = own // self.n_places, own % self.n_places
+        sent = self.channel[own].reshape(len(own), -1, self.n_places)
+        label = design_channel(self.gain, epsilon=self.epsilon)
+        table = place_table(self.gain, self.place_shares, label)
+        named = label[called] * (table == where[:, None])
+        return {
+            "place_right": float(sent[np.arange(len(own)), :, where].sum(axis=1).mean()),
+            "table_right": float(named.sum(axis=1).mean()),
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Named arrays for a bundle."""
@@ -125,7 +162,13 @@ class PlaceHead(ChannelHead):
             arrays["place_shares"],
         )
 
-    def _where(self, X: Floats, called: Codes) -> Codes:
+    def _from_pairs(self) -> Floats:
+        """P(decided label | device label, place)."""
+        n_classes, n_places = self.place_shares.shape
+        released = self.channel.reshape(n_classes, n_places, n_classes, n_places)
+        return np.asarray(released.sum(axis=3))
+
+    def _deciding_places(self, X: Floats, called: Codes) -> Codes:
         edges = edges_of(X.shape[2], self.n_places)
         hidden = np.concatenate([occluded(X, self.fill, edges, p) for p in range(self.n_places)])
         features = self.locator.encoder.encode(hidden).reshape(self.n_places, len(X), -1)
@@ -181,7 +224,8 @@ def fit_place(
     fill = X.mean(axis=0).astype(np.float32)
     called = held_out.argmax(axis=1)
     locator, where = _train_locator(X, y, called, fill, n_classes=n_classes, rng=rng)
-    place_shares = shares_of_places(called, where, n_classes, n_places_of(X.shape[2]))
+    known = is_measured(y)  # without its only series, a fit cannot place a class
+    place_shares = shares_of_places(called[known], where[known], n_classes, n_places_of(X.shape[2]))
     design, gain = design_gain(held_out, y), label_gain(held_out, y)
     if shares is not None:
         design, gain = (with_class_shares(joint, shares) for joint in (design, gain))

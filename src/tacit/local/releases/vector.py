@@ -95,7 +95,7 @@ class VectorHead:
             return laplace_vectors(
                 summary, clip_norm=_CLIP_NORM, epsilon=self.epsilon, source=source
             )
-        noisy = randomize_directions(to_sphere(summary), self.privunit, source=source)
+        noisy = randomize_directions(scaled_to_sphere(summary), self.privunit, source=source)
         return noisy.astype(np.float32).astype(np.float64)
 
     def check_values(self, values: NDArray[Any]) -> None:
@@ -135,7 +135,7 @@ def centred(posterior: Floats) -> Floats:
     return evidence
 
 
-def to_sphere(vectors: Floats) -> Floats:
+def scaled_to_sphere(vectors: Floats) -> Floats:
     """Each row divided by its L2 norm; the zero vector stays and is randomised to any sign."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     sphere: Floats = np.where(norms > 1e-12, vectors / np.maximum(norms, 1e-12), 0.0)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Floats32
 from tacit.local.softshape.settings import SoftShapeSettings
-
-Series = NDArray[np.float32]
 
 _MOST_SERIES = 4000  # views stop here, so that large data sets do not grow in memory
 
 
-def augmented_views(X: Series, *, settings: SoftShapeSettings, rng: np.random.Generator) -> Series:
+def augmented_views(
+    X: Floats32, *, settings: SoftShapeSettings, rng: np.random.Generator
+) -> Floats32:
     """The series themselves, then views of all of them: shape (1 + views, n, channels, T)."""
     views = min(settings.views, _MOST_SERIES // len(X))
     return np.stack([X, *(one_view(X, settings=settings, rng=rng) for _ in range(views))])
 
 
-def one_view(X: Series, *, settings: SoftShapeSettings, rng: np.random.Generator) -> Series:
+def one_view(X: Floats32, *, settings: SoftShapeSettings, rng: np.random.Generator) -> Floats32:
     """One random view of every series (n, channels, T); all channels share the time warp."""
     n, _, length = X.shape
     where = _warped_clock(n, length, settings=settings, rng=rng)
@@ -35,7 +35,7 @@ def one_view(X: Series, *, settings: SoftShapeSettings, rng: np.random.Generator
 
 def _warped_clock(
     n: int, length: int, *, settings: SoftShapeSettings, rng: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """Where each step of a view reads its series: identity plus a shift plus three sine waves."""
     clock = np.linspace(0.0, 1.0, length)
     order = np.arange(1, 4)

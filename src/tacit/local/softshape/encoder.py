@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.arrays import Codes, Floats
 from tacit.local.encoding.body import Body, TrainedBody
+from tacit.local.encoding.lone_classes import assume_unmeasured, held_out_accuracy
 from tacit.local.encoding.ridge import LinearClassifier, best_temperature, softmax
 from tacit.local.encoding.softshape_numpy import SoftShapeEncoder
 from tacit.local.softshape.settings import SoftShapeSettings
@@ -43,9 +44,9 @@ def train_softshape(
     classifier = LinearClassifier(
         head.weight.detach().numpy().T.copy(), head.bias.detach().numpy().copy(), temperature
     )
-    accuracy = float(np.mean(scores.argmax(axis=1) == y))
+    held_out = assume_unmeasured(softmax(temperature * scores), y)
     body = Body("softshape", numpy_encoder(trained), classifier)
-    return TrainedBody(body, softmax(temperature * scores), log_loss, accuracy)
+    return TrainedBody(body, held_out, log_loss, held_out_accuracy(held_out, y))
 
 
 def fold_of_each(y: Codes, *, n_folds: int, rng: np.random.Generator) -> Codes:
@@ -83,4 +84,6 @@ def numpy_encoder(trained: TrainedNetwork) -> SoftShapeEncoder:
         soft=settings.soft,
         kernels=settings.kernels,
         n_blocks=settings.n_blocks,
+        unit_tokens=settings.unit_tokens,
+        pooling=settings.pooling,
     )

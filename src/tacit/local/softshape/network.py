@@ -81,7 +81,8 @@ class SoftShapeBlock(nn.Module):
         )
         # Eq. 11 is blind to the scale of Q as a whole, the two paths are not: with noise of any
         # size they see tokens of unit size, and the scores still weight token against token.
-        tokens = unit_scale(tokens)
+        if self.settings.unit_tokens:
+            tokens = unit_scale(tokens)
         total = tokens + self.inception(tokens)
         gates = None
         if self.settings.use_moe:
@@ -96,7 +97,8 @@ class SoftShapeBlock(nn.Module):
 class SoftShapeNetwork(nn.Module):
     """Series to scores, with Eq. 4 between embedding and everything after it.
 
-    The convolution kernel W_e is kept as coefficients times a fixed basis (see `fit_basis`).
+    The convolution kernel W_e is kept as coefficients times a basis: the identity for a free
+    kernel, otherwise principal axes of the training patches (see `fit_basis`).
     `n_outputs` is the number of classes, or of dimensions where the network is an encoder.
     """
 
@@ -112,14 +114,16 @@ class SoftShapeNetwork(nn.Module):
         self.n_patches = settings.n_patches(length)
         dim = settings.embed_dim
         width = n_channels * self.patch_length
-        rank = min(settings.basis_dim, width)
+        self.free = settings.kernel_basis == "free"
+        rank = width if self.free else min(settings.basis_dim, width)
         self.register_buffer("basis", torch.eye(rank, width))
         self.coefficients = nn.Parameter(torch.randn(dim, rank) / math.sqrt(rank))
         self.bias = nn.Parameter(torch.zeros(dim))
         self.positions = nn.Parameter(0.02 * torch.randn(self.n_patches, dim))
         self.gate = GatedAttention(dim, hidden=settings.attention_dim, bias=settings.attention_bias)
         self.blocks = nn.ModuleList(SoftShapeBlock(settings) for _ in range(settings.n_blocks))
-        self.head = nn.Linear(2 * dim, n_outputs)  # global pooling: mean, maximum
+        pooled = dim if settings.pooling == "mean" else 2 * dim
+        self.head = nn.Linear(pooled, n_outputs)
 
     @property
     def kernel(self) -> Tensor:
@@ -131,8 +135,10 @@ class SoftShapeNetwork(nn.Module):
 
         W_e stays a free convolution kernel within their span; only its coordinates change. Axes
         are scaled to near equal variance, so that small details of smooth series learn as fast
-        as their slow trend; `basis_ridge` keeps axes of pure noise small.
+        as their slow trend; `basis_ridge` keeps axes of pure noise small. A free kernel stays.
         """
+        if self.free:
+            return
         patches = self._patches(series).flatten(0, 1).double()
         variances, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
         rank = len(self.basis)
@@ -143,7 +149,8 @@ class SoftShapeNetwork(nn.Module):
 
     def project(self, series: Tensor) -> Tensor:
         """Coordinates (n, P, rank) of every patch in the basis: the constant part of Eq. 2."""
-        return F.linear(self._patches(series), self.basis)
+        patches = self._patches(series)
+        return patches if self.free else F.linear(patches, self.basis)
 
     def embed(self, series: Tensor) -> Tensor:
         """S^(0): convolution with stride plus learnable positions (Eq. 1-2), optionally clipped."""
@@ -152,7 +159,8 @@ class SoftShapeNetwork(nn.Module):
     def embed_projected(self, projected: Tensor) -> Tensor:
         """S^(0) from `project`, which training computes once per series."""
         embedded = F.linear(projected, self.coefficients, self.bias)
-        return clip_l1(embedded + self.positions, self.settings.clip)
+        embedded = F.dropout(embedded + self.positions, self.settings.dropout, self.training)
+        return clip_l1(embedded, self.settings.clip)
 
     def _patches(self, series: Tensor) -> Tensor:
         if series.shape[1:] != (self.n_channels, self.length):
@@ -203,7 +211,10 @@ class SoftShapeNetwork(nn.Module):
         return output
 
     def run(self, series: Tensor, release: Release | None = None) -> tuple[Tensor, list[Trace]]:
-        """The pooled representation (n, 2 D) and one trace per block; no release: no noise."""
+        """The pooled representation and one trace per block; no release: no noise.
+
+        Global pooling gives the mean over the tokens (n, D), or mean and maximum (n, 2 D).
+        """
         return self.run_projected(self.project(series), release)
 
     def run_projected(
@@ -217,6 +228,8 @@ class SoftShapeNetwork(nn.Module):
             released = tokens if release is None else release(tokens, alpha)
             tokens, kept, gates = block(released, alpha)
             traces.append(Trace(alpha=alpha, released=released, kept=kept, gates=gates))
+        if self.settings.pooling == "mean":
+            return tokens.mean(1), traces
         # The background token is a sum of what is noised most: it has no say in the maximum.
         shapes = tokens[:, :-1] if self.settings.soft else tokens
         return torch.cat([tokens.mean(1), shapes.amax(1)], dim=-1), traces

@@ -20,7 +20,7 @@ from tacit.arrays import Floats
 from tacit.errors import BundleError, check_epsilon
 from tacit.guarantee import Unprotected
 from tacit.local.softshape.network import Release, SoftShapeNetwork, Trace
-from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.settings import SoftShapeSettings, preset_settings
 from tacit.local.softshape.trained import CHUNK, Normalisation, TrainedNetwork
 from tacit.local.softshape.training import Noise, train_network
 from tacit.noise import SYSTEM_NOISE, NoiseSource
@@ -91,10 +91,6 @@ class TrainedSoftShape(TrainedNetwork):
         with torch.inference_mode():
             embeddings = self.network.embed(self.prepare(X))
             return self.network.attention(embeddings).double().numpy()
-
-    def public_attention(self, X: Floats) -> Floats:
-        """Scores averaged over training series: an allocation that depends on no single release."""
-        return np.asarray(self.attention(X).mean(axis=0))
 
     def traces(self, X: Floats, source: NoiseSource = SYSTEM_NOISE) -> tuple[Floats, list[Trace]]:
         """The pooled representation (n, 2 D) under noise and what each block did, for pictures."""
@@ -175,13 +171,14 @@ def train_published(
 
     Guarantee: none (`Unprotected`), neither for the training series nor for later releases.
     `epsilon` is the paper's per-patch parameter; None trains and predicts without noise.
+    `settings`: those of the preset `paper` unless given.
     """
     noise = None if epsilon is None else _training_noise(check_epsilon(epsilon))
     trained = train_network(
         X,
         y_codes,
         n_classes,
-        settings=settings or SoftShapeSettings(),
+        settings=settings or preset_settings("paper"),
         seed=seed,
         noise=noise,
         progress=progress,

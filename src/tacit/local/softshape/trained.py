@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.arrays import Floats, Floats32
+from tacit.local.encoding.softshape_numpy import scale_series
 from tacit.local.softshape.network import SoftShapeNetwork
 from tacit.local.softshape.settings import SoftShapeSettings
 
@@ -42,12 +43,7 @@ class Normalisation:
 
     def apply(self, X: Floats) -> Floats32:
         """Scaled series in float32; a constant series becomes zeros."""
-        if self.per_series:
-            centred = X - X.mean(axis=2, keepdims=True)
-            spread = X.std(axis=2, keepdims=True)
-        else:
-            centred, spread = X - self.offset[:, None], self.spread[:, None]
-        return np.asarray(centred / np.where(spread > 1e-8, spread, 1.0), dtype=np.float32)
+        return scale_series(X, per_series=self.per_series, offset=self.offset, spread=self.spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

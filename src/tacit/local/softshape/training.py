@@ -7,7 +7,8 @@ Without noise unless the caller brings some: the sound mode trains an encoder th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from tacit.errors import TacitError, check_at_least
 from tacit.local.softshape.augment import augmented_views
 from tacit.local.softshape.moe import balance_loss
 from tacit.local.softshape.network import Release, SoftShapeNetwork
-from tacit.local.softshape.settings import SoftShapeSettings
+from tacit.local.softshape.settings import Schedule, SoftShapeSettings
 from tacit.local.softshape.trained import Normalisation, TrainedNetwork
 from tacit.system.progress import Progress, silent
 
@@ -99,23 +100,51 @@ def fit_network(
 
     `release` replaces the embeddings by what a server would see of them (None: no noise).
     """
+    with _own_dropout(settings, rng):
+        return _fit(
+            network, X, y_codes, settings=settings, rng=rng, release=release, progress=progress
+        )
+
+
+@contextmanager
+def _own_dropout(settings: SoftShapeSettings, rng: np.random.Generator) -> Iterator[None]:
+    """Dropout draws from PyTorch's global generator: seed it by `rng`, and leave it as it was."""
+    if not settings.dropout:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        yield
+
+
+def _fit(
+    network: SoftShapeNetwork,
+    X: Floats32,
+    y_codes: NDArray[np.int64],
+    *,
+    settings: SoftShapeSettings,
+    rng: np.random.Generator,
+    release: Release | None,
+    progress: Progress | None,
+) -> list[float]:
     report = progress or silent
     labels = torch.from_numpy(y_codes)
     network.fit_basis(torch.from_numpy(X))
-    # The basis is fixed, so each view's patches are projected once and not at every step.
     views = augmented_views(X, settings=settings, rng=rng)
-    projected = torch.stack([network.project(torch.from_numpy(view)) for view in views])
+    rows_of = _projected_rows(network, views)
     flat = flatten_parameters(list(network.parameters()))
     optimizer = torch.optim.Adam(
         [flat], lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
     losses: list[float] = []
     network.train()
+    steps = settings.n_steps(len(X))
     for step, chosen in enumerate(batches(len(X), settings=settings, rng=rng)):
         for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * rate_factor(step, settings=settings)
+            factor = rate_factor(step, steps=steps, schedule=settings.schedule)
+            group["lr"] = settings.learning_rate * factor
         view = torch.from_numpy(rng.integers(len(views), size=len(chosen)))
-        pooled, traces = network.run_projected(projected[view, chosen], release)
+        pooled, traces = network.run_projected(rows_of(view, chosen), release)
         loss = F.cross_entropy(
             network.head(pooled), labels[chosen], label_smoothing=settings.label_smoothing
         )
@@ -127,9 +156,24 @@ def fit_network(
         optimizer.step()
         losses.append(float(loss.detach()))
         if step % 50 == 49:
-            report(step + 1, settings.steps, f"loss {losses[-1]:.3f}")
+            report(step + 1, steps, f"loss {losses[-1]:.3f}")
     network.eval()
     return losses
+
+
+def _projected_rows(
+    network: SoftShapeNetwork, views: Floats32
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """The coordinates of the patches of chosen series in chosen views.
+
+    A fitted basis is fixed, so that each view is projected once and not at every step; a free
+    kernel needs the patches themselves, which take less time to cut than memory to keep.
+    """
+    series = torch.from_numpy(views)
+    if network.free:
+        return lambda view, chosen: network.project(series[view, chosen])
+    projected = torch.stack([network.project(view) for view in series])
+    return lambda view, chosen: projected[view, chosen]
 
 
 def flatten_parameters(parameters: list[nn.Parameter]) -> nn.Parameter:
@@ -149,18 +193,25 @@ def flatten_parameters(parameters: list[nn.Parameter]) -> nn.Parameter:
 
 
 def batches(n: int, *, settings: SoftShapeSettings, rng: np.random.Generator) -> list[Tensor]:
-    """The rows of each step: shuffled passes over the data, cut into equal batches."""
+    """The rows of each step: shuffled passes over the data, cut into batches.
+
+    With `epochs` every pass is cut by itself and its last batch may be smaller; with `steps` all
+    batches are equal.
+    """
+    if settings.epochs is not None:
+        whole = (torch.from_numpy(rng.permutation(n)) for _ in range(settings.epochs))
+        return [rows for order in whole for rows in torch.split(order, settings.batch_size)]
     size = min(settings.batch_size, n)
     passes = math.ceil(settings.steps * size / n)
     rows = np.concatenate([rng.permutation(n) for _ in range(passes)])[: settings.steps * size]
     return list(torch.from_numpy(rows.reshape(settings.steps, size)))
 
 
-def rate_factor(step: int, *, settings: SoftShapeSettings) -> float:
+def rate_factor(step: int, *, steps: int, schedule: Schedule) -> float:
     """The learning rate at `step` as a share of the largest one."""
-    if settings.schedule == "cosine":
-        return 0.5 * (1.0 + math.cos(math.pi * step / settings.steps))
-    peak = max(1.0, _WARM_UP * settings.steps)
+    if schedule == "cosine":
+        return 0.5 * (1.0 + math.cos(math.pi * step / steps))
+    peak = max(1.0, _WARM_UP * steps)
     if step < peak:
         return 0.04 + 0.96 * 0.5 * (1.0 - math.cos(math.pi * (step + 1) / (peak + 1)))
-    return 0.5 * (1.0 + math.cos(math.pi * (step - peak) / max(1.0, settings.steps - peak)))
+    return 0.5 * (1.0 + math.cos(math.pi * (step - peak) / max(1.0, steps - peak)))

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -211,7 +212,7 @@ class TestOpening:
 
     def test_another_programs_database(self, tmp_path: Path) -> None:
         path = tmp_path / "a.db"
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             database.execute("CREATE TABLE mine (a)")
         database.close()
         with pytest.raises(StoreError, match="another program"):

@@ -452,8 +452,8 @@ function checkSeries(series, channels, steps) {
   const wrong = rows.find((row) => row.length !== steps);
   if (rows.length !== channels || wrong !== undefined) {
     throw new TacitError(
-      `the series has series of ${rows.length} channels and ${(wrong ?? rows[0]).length} steps, ` +
-        `the model reads ${channels} and ${steps}; resample them or train on this shape.`,
+      `the series has ${rows.length} channels and ${(wrong ?? rows[0]).length} steps, ` +
+        `the model reads ${channels} and ${steps}; resample the series or train on this shape.`,
     );
   }
   refuseValues(rows, (value) => !Number.isFinite(value), (value) =>
