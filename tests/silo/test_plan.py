@@ -31,12 +31,24 @@ def test_the_fingerprint_is_the_sha256_of_the_sorted_compact_json() -> None:
     # Worked out by hand with `printf '%s' TEXT | sha256sum`.
     terms = Terms(program="p", parties=("a", "b"), protocol="CHEETAH", params={"z": 1, "a": [2]})
     text = (
-        '{"classes":null,"fraction_bits":18,"params":{"a":[2],"z":1},"parties":["a","b"],'
+        '{"classes":null,"fraction_bits":18,"n_channels":null,"params":{"a":[2],"z":1},'
+        '"parties":["a","b"],'
         '"program":"p","protocol":"CHEETAH","series_length":null}'
     )
     import hashlib
 
     assert terms.fingerprint == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_terms_that_name_the_channels_hold_every_party_to_them() -> None:
+    two = replace(FACTS, n_channels=2)
+    named = complete_plan(replace(TERMS, n_channels=2), [two] * 3)
+    assert named == complete_plan(TERMS, [two] * 3)
+    assert named.n_channels == named.terms.n_channels == 2
+    with pytest.raises(TacitError, match=r"'a' .* 1 channel\(s\), the plan says 20 with 2"):
+        complete_plan(replace(TERMS, n_channels=2), [FACTS] * 3)
+    with pytest.raises(TacitError, match=r"'b' .* 1 channel\(s\), the plan says 20 with 2"):
+        complete_plan(TERMS, [two, FACTS, two])
 
 
 def test_the_order_of_parameters_does_not_matter() -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from aeon.classification.base import BaseClassifier
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Cube, Floats
 from tacit.data import as_cube, split_parties
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import Guarantee, Unprotected
-from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings, feature_kinds
+from tacit.silo.fedst.settings import FEDERATED_SCOPES, Settings, as_tuple, feature_kinds
 from tacit.system.extras import needs
 from tacit.system.seeds import generator
 
@@ -61,7 +61,10 @@ class FedSTClassifier(_PartyClassifier):
     the scopes "local" and "global", which run in plaintext for comparison, `Unprotected`.
     Assumes: passive adversary, one of the computing parties; see `guarantee_.assumptions`. `fit`
     runs all parties on this machine; between organisations use `tacit silo`.
-    Not covered: counts, lengths, classes present and timing.
+    Not covered: counts, lengths, channels, classes present and timing.
+
+    Series may have several channels: a candidate is cut from one channel and compared with that
+    channel only.
 
     Parameters
     ----------
@@ -69,7 +72,8 @@ class FedSTClassifier(_PartyClassifier):
     quality : "f", "ig" or "ig-basic".
     classifier : "ridge", "logistic" or "forest".
     n_candidates, n_shapelets : candidates examined and shapelets kept.
-    time_contract : seconds after which the search stops at the nearest batch boundary, or None.
+    time_contract : seconds for the whole search, sharing and ranking included, to the nearest
+        batch; None to examine all candidates.
     scope : "federated", "local-search", "local-transform", or in plaintext "local", "global".
     distance : "dot", or "elementwise" for the paper's basic protocol (slow, equal results).
     lengths : candidate lengths; None for a grid from min(3, N/4) to N.
@@ -78,10 +82,20 @@ class FedSTClassifier(_PartyClassifier):
     epsilon : differential privacy of what P0 learns, in all; for classifier "forest" with scope
         "local-search", or with scope "federated" and quality "ig" (half of it for the shapelets).
     ledger : path of a ledger that is debited before an `epsilon` run; None for no ledger.
+
+    Example
+    -------
+    >>> from tacit import FedSTClassifier, load_dataset
+    >>> data = load_dataset("ItalyPowerDemand")
+    >>> classifier = FedSTClassifier(scope="local", n_candidates=5, n_shapelets=2, random_state=0)
+    >>> classifier.fit(data.X_train, data.y_train).predict(data.X_test[:3]).shape
+    (3,)
+    >>> classifier.guarantee_.kind  # scope "federated" computes on shares, and has "mpc" here
+    'unprotected'
     """
 
     _tags = {  # noqa: RUF012  # aeon's own convention
-        "capability:multivariate": False,
+        "capability:multivariate": True,
         "capability:unequal_length": False,
         "capability:missing_values": False,
         "algorithm_type": "shapelet",
@@ -157,7 +171,7 @@ class FedSTClassifier(_PartyClassifier):
             scope=self.scope,
             n_candidates=self.n_candidates,
             n_shapelets=self.n_shapelets,
-            lengths=None if self.lengths is None else tuple(self.lengths),
+            lengths=None if self.lengths is None else as_tuple(self.lengths, name="lengths"),
             time_contract=self.time_contract,
             normalise=self.normalise,
             value_bound=self.value_bound,
@@ -222,6 +236,7 @@ class FedSTClassifier(_PartyClassifier):
             protocol=default_protocol(self.n_parties),
             classes=tuple(str(label) for label in self.classes_),
             series_length=X.shape[2],
+            n_channels=X.shape[1],
             counts=tuple(len(own.X) for own in inputs),
             params=settings.to_params(),
         )
@@ -230,6 +245,7 @@ class FedSTClassifier(_PartyClassifier):
         result = ProgramResult(arrays=outcome.arrays, info=outcome.info)
         self._keep(inputs[0], result, settings)
         receipt = outcome.receipts[0]
+        self._federated = receipt, dict(outcome.arrays)
         self.guarantee_ = receipt.guarantee
         self.history_ |= {
             "bytes_sent": receipt.bytes_sent,
@@ -241,7 +257,7 @@ class FedSTClassifier(_PartyClassifier):
         """Write the privacy of what will be opened to the ledger, before anything is."""
         from tacit.ledger import Ledger
         from tacit.ledger.anchors import configured_anchor
-        from tacit.silo.party.spending import opened_privacy
+        from tacit.silo.party.data_budget import opened_privacy
 
         cost = opened_privacy(settings.to_params())
         if cost is None or self.ledger is None:
@@ -261,7 +277,7 @@ class FedSTClassifier(_PartyClassifier):
         self.model_: ShapeletModel = trained_model(
             result.arrays, own=own.X, settings=settings, n_classes=len(self.classes_)
         )
-        self.own_series_: Floats = own.X[:, 0, :]
+        self.own_series_: Cube = own.X
         self.own_codes_: NDArray[np.intp] = own.y
         self.history_: dict[str, Any] = {
             "seconds": dict(result.info["seconds"]),
@@ -280,26 +296,23 @@ class FedSTClassifier(_PartyClassifier):
 
     def _predict_proba(self, X: Floats) -> Floats:
         cube = as_cube(X)
-        if cube.shape[2] != self.own_series_.shape[1]:
-            raise TacitError(
-                f"series must have the length {self.own_series_.shape[1]} seen in fit, got "
-                f"{cube.shape[2]}."
-            )
-        return self.model_.probabilities(cube[:, 0, :])
+        self.model_.check_shape(cube.shape[1:])
+        return self.model_.probabilities(cube)
 
     def _predict(self, X: Floats) -> NDArray[Any]:
         labels: NDArray[Any] = np.asarray(self.classes_)[self._predict_proba(X).argmax(axis=1)]
         return labels
 
     def explain(self, x: Any, *, n_shapelets: int = 5) -> Explanation:
-        """Why one series gets its class: the shapelets that drove it and where they match.
+        """Why one series (channels, N) gets its class: what drove it and where that lies.
 
         Uses the model, the series given and P0's own data only; nothing is sent anywhere.
         """
         from tacit.silo.explain import explain
 
         self._check_is_fitted()
-        series = as_cube(np.asarray(x, dtype=np.float64).reshape(1, 1, -1))[0, 0]
+        series = as_cube(np.atleast_2d(np.asarray(x, dtype=np.float64))[None])[0]
+        self.model_.check_shape(series.shape)
         return explain(
             self.model_,
             series,
@@ -307,6 +320,25 @@ class FedSTClassifier(_PartyClassifier):
             own_features=self.own_features_,
             own_codes=self.own_codes_,
             n_shapelets=n_shapelets,
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the folder that `tacit silo classify` and `explain` read, with P0's own series.
+
+        Only a run on shares leaves a receipt, so the scopes "local" and "global" are refused.
+        """
+        from tacit.silo.stored_model import write_stored
+
+        self._check_is_fitted()
+        if self.scope not in FEDERATED_SCOPES:
+            raise TacitError(
+                f"scope {self.scope!r} runs in plaintext and leaves no receipt to store; train "
+                'with scope "federated".'
+            )
+        receipt, arrays = self._federated
+        labels = np.array([str(label) for label in self.classes_])[self.own_codes_]
+        return write_stored(
+            Path(path), receipt=receipt, arrays=arrays, own=self.own_series_, own_labels=labels
         )
 
     @classmethod

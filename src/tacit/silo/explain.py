@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -36,18 +37,43 @@ class Match:
     series: int
     start: int
     class_distances: dict[str, float]
+    channel: int = 0
     kind: str = "shapelet"
     description: str = ""
+
+    @property
+    def place(self) -> str:
+        """The first step of the feature in the series explained, or that it is not there."""
+        return str(self.position) if self.position >= 0 else "nowhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The decision for one series, its probabilities, and the shapelets behind it."""
+    """The decision for one series (channels, N), its probabilities, and what is behind it.
+
+    `compared` is the series as shapelets are compared with it: normalised, if the settings say so.
+    """
 
     prediction: str
     probabilities: dict[str, float]
     matches: tuple[Match, ...]
     series: Floats
+    compared: Floats
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the class, and a row per feature that decided it."""
+        known = ", ".join(f"{name}: {p:.0%}" for name, p in self.probabilities.items())
+        rows = "".join(
+            f"<tr><td>{match.kind} {match.shapelet + 1}</td>"
+            f"<td>{html.escape(match.description)}</td>"
+            f"<td>{match.influence:.1%}</td><td>{match.place}</td></tr>"
+            for match in self.matches
+        )
+        head = "<tr><th>feature</th><th>what it is</th><th>share</th><th>lies at</th></tr>"
+        return (
+            f"<b>{html.escape(self.prediction)}</b> ({html.escape(known)})"
+            f"<table>{head}{rows}</table>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -63,15 +89,15 @@ def explain(
     own_codes: NDArray[np.intp],
     n_shapelets: int,
 ) -> Explanation:
-    """Explain one series with the `n_shapelets` most influential shapelets."""
+    """Explain one series (channels, N) with the `n_shapelets` most influential shapelets."""
     check_at_least(n_shapelets, 1, name="n_shapelets")
-    features = model.features(x[None, :])
-    probabilities = model.probabilities(x[None, :])[0]
+    features = model.features(x[None])
+    probabilities = model.probabilities(x[None])[0]
     winner = int(probabilities.argmax())
     shares = influence(model.classifier, features, winner)
     position, distance = model.matches(x)
     means_of = model.natural(own_features)
-    encoded = encode(x[None, :], model.encoding)[0]
+    encoded = encode(x[None], model.encoding)[0]
     matches = []
     for k in np.argsort(-shares, kind="stable")[:n_shapelets]:
         means = {
@@ -95,6 +121,7 @@ def explain(
                 series=series,
                 start=start,
                 class_distances=means,
+                channel=model.channel_of(int(k)),
                 kind=model.kind(int(k)),
                 description=model.description(int(k)),
             )
@@ -104,6 +131,7 @@ def explain(
         probabilities=dict(zip(classes, map(float, probabilities), strict=True)),
         matches=tuple(matches),
         series=x,
+        compared=encoded / 2.0**model.encoding.fraction_bits,
     )
 
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
-from tacit.errors import BundleError
+from tacit.arrays import Cube, Floats, Integers
+from tacit.errors import BundleError, TacitError
 from tacit.silo.fedst.candidates import Encoding, choose_encoding, encode
 from tacit.silo.fedst.classifiers.forest import Forest, forest_from_arrays
 from tacit.silo.fedst.classifiers.linear import Logistic, logistic_from_arrays
 from tacit.silo.fedst.classifiers.ridge import Ridge, ridge_from_arrays
 from tacit.silo.fedst.dictionary import Word
 from tacit.silo.fedst.distances import best_windows, own_distances, rescale_for, unit_of
-from tacit.silo.fedst.public_features import PublicFeatures, public_features
+from tacit.silo.fedst.public_features import PublicFeatures, channel_words, public_features
 from tacit.silo.fedst.settings import Settings
 
 
@@ -29,6 +29,7 @@ class Shapelet:
     start: int
     length: int
     values: Floats
+    channel: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class ShapeletModel:
 
     encoding: Encoding
     series: NDArray[np.intp]
+    channel: NDArray[np.intp]
     start: NDArray[np.intp]
     windows: tuple[Integers, ...]
     items: NDArray[np.intp]
@@ -60,7 +62,14 @@ class ShapeletModel:
             start=int(self.start[k]),
             length=len(window),
             values=window / 2.0**self.encoding.fraction_bits,
+            channel=int(self.channel[k]),
         )
+
+    def channel_of(self, k: int) -> int:
+        """The channel that feature k looks at."""
+        if self.items[k] >= 0:
+            return int(self.public.items[self.items[k]].channel)
+        return int(self.channel[k])
 
     def kind(self, k: int) -> str:
         """ "shapelet", "interval" or "word"."""
@@ -71,16 +80,27 @@ class ShapeletModel:
     def description(self, k: int) -> str:
         """Feature k in words."""
         if self.items[k] >= 0:
-            return str(self.public.items[self.items[k]].description)
-        return f"shapelet of {len(self.windows[k])} steps from series {self.series[k]}"
+            return self.public.describe(int(self.items[k]))
+        where = channel_words(int(self.channel[k]), self.public.n_channels)
+        found = f"shapelet of {len(self.windows[k])} steps from series {self.series[k]}"
+        return f"{found}, step {self.start[k]}{where}"
 
-    def features(self, X: Floats) -> Integers:
-        """Rescaled distances (K, n) of series (n, N), the integers that the training used."""
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse a series that has not the channels and the length of the training."""
+        known = (self.public.n_channels, self.encoding.series_length)
+        if shape != known:
+            raise TacitError(
+                f"series must have the channels and length {known} of the training, got {shape}."
+            )
+
+    def features(self, X: Cube) -> Integers:
+        """Rescaled distances (K, n) of series (n, channels, N), the integers of the training."""
         encoded = encode(X, self.encoding)
         out = np.empty((len(self.windows), len(X)), dtype=np.int64)
-        for length, which in self._by_length().items():
+        for (channel, length), which in self._runs().items():
             cut = np.stack([self.windows[k] for k in which])
-            out[which] = own_distances(encoded, cut, rescale_for(length, self.encoding))
+            rescale = rescale_for(length, self.encoding)
+            out[which] = own_distances(encoded[:, channel], cut, rescale)
         chosen = np.flatnonzero(self.items >= 0)
         if chosen.size:
             out[chosen] = self.public.chosen(self.items[chosen]).levels(encoded)
@@ -95,13 +115,13 @@ class ShapeletModel:
         return out
 
     def matches(self, x: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """For one series: where each feature lies, and its distance or value in its own units."""
-        encoded = encode(x[None, :], self.encoding)
+        """For one series (channels, N): where each feature lies, and its distance or value."""
+        encoded = encode(x[None], self.encoding)
         where = np.empty(len(self.windows), dtype=np.intp)
         distance = np.empty(len(self.windows))
-        for which in self._by_length().values():
+        for (channel, _), which in self._runs().items():
             cut = np.stack([self.windows[k] for k in which])
-            best, place = best_windows(encoded, cut)
+            best, place = best_windows(encoded[:, channel], cut)
             where[which] = place[:, 0]
             distance[which] = best[:, 0] / 4.0**self.encoding.fraction_bits
         for k in np.flatnonzero(self.items >= 0):
@@ -113,20 +133,19 @@ class ShapeletModel:
         """What one step of each feature means in squared units of the series."""
         return np.array([unit_of(len(w), self.encoding) if len(w) else 1.0 for w in self.windows])
 
-    def probabilities(self, X: Floats) -> Floats:
+    def probabilities(self, X: Cube) -> Floats:
         """Class probabilities (n, C)."""
         features = self.features(X)
         if isinstance(self.classifier, Forest):
             return self.classifier.votes(features)
         return self.classifier.probabilities(features)
 
-    def _by_length(self) -> dict[int, list[int]]:
-        groups: dict[int, list[int]] = {}
-        for k, window in enumerate(self.windows):
-            if self.items[k] >= 0:
-                continue
-            groups.setdefault(len(window), []).append(k)
-        return groups
+    def _runs(self) -> dict[tuple[int, int], list[int]]:
+        """The shapelets of each channel and length."""
+        runs: dict[tuple[int, int], list[int]] = {}
+        for k in np.flatnonzero(self.items < 0).tolist():
+            runs.setdefault((int(self.channel[k]), len(self.windows[k])), []).append(k)
+        return runs
 
 
 def model_from(
@@ -141,12 +160,13 @@ def model_from(
     try:
         series, start = arrays["series"].astype(np.intp), arrays["start"].astype(np.intp)
         length = arrays["length"].astype(np.intp)
+        channel = arrays.get("channel", np.zeros(len(series))).astype(np.intp)
         items = arrays["item"].astype(np.intp) if "item" in arrays else np.full(len(series), -1)
         if items.size and items.max() >= len(public.items):
             raise ValueError(f"item {items.max()} of {len(public.items)}")
         windows = tuple(
-            own[s, p : p + n] if n > 0 else own[0, :0]
-            for s, p, n in zip(series, start, length, strict=True)
+            own[s, c, p : p + n] if n > 0 else own[0, 0, :0]
+            for s, c, p, n in zip(series, channel, start, length, strict=True)
         )
         classifier = _classifier_from(arrays, n_classes=n_classes)
     except (KeyError, IndexError, ValueError) as error:
@@ -154,6 +174,7 @@ def model_from(
     return ShapeletModel(
         encoding=encoding,
         series=series,
+        channel=channel,
         start=start,
         windows=windows,
         items=items,
@@ -163,22 +184,21 @@ def model_from(
 
 
 def trained_model(
-    arrays: Mapping[str, NDArray[Any]], *, own: Floats, settings: Settings, n_classes: int
+    arrays: Mapping[str, NDArray[Any]], *, own: Cube, settings: Settings, n_classes: int
 ) -> ShapeletModel:
-    """P0's model from the arrays of a run under `settings` and its own series (n, 1, N)."""
+    """P0's model from the arrays of a run under `settings` and its own series (n, channels, N)."""
     encoding = choose_encoding(
         series_length=own.shape[2],
         normalise=settings.normalise,
         value_bound=settings.value_bound,
         distance_bits=int(arrays["distance_bits"][0]) if "distance_bits" in arrays else 20,
     )
-    encoded = encode(own[:, 0], encoding)
     return model_from(
         arrays,
-        own=encoded,
+        own=encode(own, encoding),
         encoding=encoding,
         n_classes=n_classes,
-        public=public_features(settings, encoding),
+        public=public_features(settings, encoding, n_channels=own.shape[1]),
     )
 
 

@@ -47,9 +47,10 @@ class Terms:
     """What the organisations agree on before they start.
 
     `params` belong to the program (quality, classifier, counts of candidates and shapelets, ...)
-    and hold plain values only. `classes` and `series_length` may be left open: then they follow
-    from what the parties announce. `fraction_bits` is the engine's fixed-point precision. A
-    parameter that is None is dropped: TOML cannot hold it, and the plan must read back equal.
+    and hold plain values only. `classes`, `series_length` and `n_channels` may be left open: then
+    they follow from what the parties announce. `fraction_bits` is the engine's fixed-point
+    precision. A parameter that is None is dropped: TOML cannot hold it, and the plan must read back
+    equal.
     """
 
     program: str
@@ -58,6 +59,7 @@ class Terms:
     params: Mapping[str, Any] = field(default_factory=dict)
     classes: tuple[str, ...] | None = None
     series_length: int | None = None
+    n_channels: int | None = None
     fraction_bits: int = 18
 
     def __post_init__(self) -> None:
@@ -129,7 +131,7 @@ class Plan:
 
     @property
     def terms(self) -> Terms:
-        """The part that is fixed beforehand, with classes and length filled in."""
+        """The part that is fixed beforehand, with classes, length and channels filled in."""
         return Terms(
             program=self.program,
             parties=self.parties,
@@ -137,6 +139,7 @@ class Plan:
             params=self.params,
             classes=self.classes,
             series_length=self.series_length,
+            n_channels=self.n_channels,
             fraction_bits=self.fraction_bits,
         )
 
@@ -198,9 +201,10 @@ def complete_plan(terms: Terms, facts: Sequence[Facts]) -> Plan:
     """
     names = terms.parties
     length = terms.series_length if terms.series_length is not None else facts[0].series_length
+    n_channels = terms.n_channels if terms.n_channels is not None else facts[0].n_channels
     classes = terms.classes or tuple(sorted({c for f in facts for c in f.classes}))
     for rank, (name, fact) in enumerate(zip(names, facts, strict=True)):
-        _check_shape(name, fact, length=length, n_channels=facts[0].n_channels)
+        _check_shape(name, fact, length=length, n_channels=n_channels)
         others = [*facts[:rank], *facts[rank + 1 :]]
         _check_classes(name, fact, classes=classes, others=others)
     return Plan(
@@ -211,7 +215,7 @@ def complete_plan(terms: Terms, facts: Sequence[Facts]) -> Plan:
         series_length=length,
         counts=tuple(f.count for f in facts),
         params=terms.params,
-        n_channels=facts[0].n_channels,
+        n_channels=n_channels,
         fraction_bits=terms.fraction_bits,
         versions=facts[0].versions,
     )
@@ -264,7 +268,7 @@ def _check_shape(name: str, fact: Facts, *, length: int, n_channels: int) -> Non
     if fact.series_length != length or fact.n_channels != n_channels:
         raise TacitError(
             f"party '{name}' has series of length {fact.series_length} with {fact.n_channels} "
-            f"channel(s), the plan says {length} with {n_channels}; bring them to one length."
+            f"channel(s), the plan says {length} with {n_channels}; bring them to one shape."
         )
     if fact.count < 1:
         raise TacitError(f"party '{name}' has no series; every party needs at least one.")

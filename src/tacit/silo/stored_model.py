@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,12 @@ from tacit.errors import BundleError, TacitError
 from tacit.silo.explain import Explanation, explain
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.model import ShapeletModel, trained_model
-from tacit.silo.party.model_file import MODEL, is_bound_to, read_model
+from tacit.silo.party.model_file import MODEL, bind_to_series, is_bound_to, read_model
 from tacit.silo.party.receipts import Receipt, read_receipt
+from tacit.silo.party.results import Outcome, Results
+from tacit.system.files import write_secret
+
+OWN = "own.npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +43,12 @@ class StoredModel:
     @property
     def own_features(self) -> Integers:
         """Features (K, n) of the initiator's own series."""
-        return self.model.features(self.own[:, 0])
+        return self.model.features(self.own)
 
     def probabilities(self, X: Cube) -> Floats:
         """Class probabilities (n, C) of new series."""
-        self._check_shape(X.shape[1:])
-        return self.model.probabilities(X[:, 0])
+        self.model.check_shape(X.shape[1:])
+        return self.model.probabilities(X)
 
     def labels_of(self, probabilities: Floats) -> NDArray[Any]:
         """The most probable class of each row."""
@@ -61,21 +67,16 @@ class StoredModel:
             ) from error
 
     def explain(self, x: Floats, *, own_labels: NDArray[Any], n_shapelets: int) -> Explanation:
-        """Why one series (1, T) gets its class; `own_labels` are those of the own series."""
-        self._check_shape(x.shape)
+        """Why one series (channels, T) gets its class; `own_labels` are those of the own series."""
+        self.model.check_shape(x.shape)
         return explain(
             self.model,
-            x[0],
+            x,
             classes=self.classes,
             own_features=self.own_features,
             own_codes=self.codes_of(own_labels),
             n_shapelets=n_shapelets,
         )
-
-    def _check_shape(self, shape: tuple[int, ...]) -> None:
-        length = self.receipt.plan.series_length
-        if shape != (1, length):
-            raise TacitError(f"series must have one channel of length {length}, got {shape}.")
 
 
 def load_stored(folder: Path, *, own: Cube) -> StoredModel:
@@ -95,3 +96,28 @@ def load_stored(folder: Path, *, own: Cube) -> StoredModel:
     settings = settings_from(plan.params)
     model = trained_model(arrays, own=own, settings=settings, n_classes=len(plan.classes))
     return StoredModel(receipt=receipt, model=model, own=own)
+
+
+def write_stored(
+    folder: Path,
+    *,
+    receipt: Receipt,
+    arrays: Mapping[str, NDArray[Any]],
+    own: Cube,
+    own_labels: NDArray[np.str_],
+) -> Path:
+    """The folder that a party's run leaves at the initiator, with its own series beside the model.
+
+    `load_stored` reads it; `own` is `OWN` in it. Both files are readable by their owner only.
+    """
+    from safetensors.numpy import save
+
+    files = io.BytesIO()
+    np.savez(files, X=own, y=own_labels)
+    results = Results(folder)
+    results.begin()
+    write_secret(folder / OWN, files.getvalue())
+    model = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    results.stage(Outcome(receipt=receipt, model=bind_to_series(model, own)))
+    results.publish()
+    return folder

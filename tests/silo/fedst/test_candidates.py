@@ -104,8 +104,10 @@ def test_counts_use_every_length_and_no_window_twice() -> None:
     assert few == (3, 6)
 
 
-def test_candidates_are_windows_of_the_initiator_without_repeats() -> None:
-    encoded = encode(walks(4, 20), choose_encoding(series_length=20, normalise=True))
+@pytest.mark.parametrize("n_channels", [1, 4])
+def test_candidates_are_windows_of_the_initiator_without_repeats(n_channels: int) -> None:
+    walked = walks(4 * n_channels, 20).reshape(4, n_channels, 20)
+    encoded = encode(walked, choose_encoding(series_length=20, normalise=True))
     batches = plan_batches(
         n_candidates=90,
         lengths=length_grid(20),
@@ -113,15 +115,31 @@ def test_candidates_are_windows_of_the_initiator_without_repeats() -> None:
         n_series=4,
         batch_size=3,
         seed=1,
+        n_channels=n_channels,
     )
     drawn = draw_candidates(encoded, batches, rng=np.random.default_rng(0))
     places = set()
     for batch, found in zip(batches, drawn, strict=True):
         assert found.windows.shape == (batch.count, batch.length)
-        for series, start, window in zip(found.series, found.start, found.windows, strict=True):
-            np.testing.assert_array_equal(encoded[series, start : start + batch.length], window)
-            places.add((batch.length, int(series), int(start)))
+        places_of = zip(found.series, found.channel, found.start, found.windows, strict=True)
+        for series, channel, start, window in places_of:
+            end = start + batch.length
+            np.testing.assert_array_equal(encoded[series, channel, start:end], window)
+            places.add((batch.length, int(series), int(channel), int(start)))
+        assert np.bincount(found.channel, minlength=n_channels).tolist() == [*batch.per_channel]
     assert len(places) == sum(batch.count for batch in batches) == 90
+    per_channel = np.sum([batch.per_channel for batch in batches], axis=0)
+    assert np.ptp(per_channel) <= 1  # the channels take turns
+
+
+def test_no_channel_is_asked_for_more_windows_than_it_has() -> None:
+    every: dict[str, Any] = {"lengths": (4, 5), "series_length": 5, "batch_size": 4, "seed": 0}
+    batches = plan_batches(n_candidates=10**6, n_series=3, n_channels=7, **every)
+    totals = {
+        length: np.sum([b.per_channel for b in batches if b.length == length], axis=0).tolist()
+        for length in (4, 5)
+    }
+    assert totals == {4: [6] * 7, 5: [3] * 7}
 
 
 def test_the_public_order_does_not_depend_on_data() -> None:

@@ -43,11 +43,13 @@ def test_shares_and_plaintext_routes_agree_bit_for_bit(route: str, length: int) 
         groups = {
             "counts": (3,),
             "lengths": (length,),
+            "channels": (1,),
             "caps": (rescale.static["cap"],),
             "shifts": (rescale.static["shift"],),
         }
         run = jax.jit(DISTANCES[route], static_argnames=tuple(groups))
-        found = run(SERIES, SERIES**2, shapelets.reshape(-1), **groups)
+        cube = np.stack([SERIES[::-1], SERIES], axis=1)
+        found = run(cube, cube**2, shapelets.reshape(-1), **groups)
     np.testing.assert_array_equal(np.asarray(found), own_distances(SERIES, shapelets, rescale))
 
 

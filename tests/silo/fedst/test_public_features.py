@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from silo_parties import environment
 from silo_problems import owners, plan_for
 from tacit.errors import TacitError
 from tacit.silo import FedSTClassifier
 from tacit.silo.fedst.candidates import choose_encoding, encode
+from tacit.silo.fedst.classifiers.standard import standard_from
 from tacit.silo.fedst.dictionary import LETTERS, Word, all_words, first_place, word_values
 from tacit.silo.fedst.intervals import STATISTICS, Interval, draw_intervals, interval_values
 from tacit.silo.fedst.parameters import public_parameters
 from tacit.silo.fedst.plaintext import fit_pooled
 from tacit.silo.fedst.program import fedst_program
-from tacit.silo.fedst.public_features import public_features
+from tacit.silo.fedst.public_features import count_items, public_features
 from tacit.silo.fedst.settings import FEATURES, Settings, feature_kinds, settings_from
 from tacit.silo.party.localhost import run_federation
+from tacit.silo.plan import Plan
 from tacit.silo.secure.plain_session import run_plain
 
 N = 40
@@ -68,10 +73,42 @@ def test_words_are_counted_by_definition() -> None:
     assert all_words(series_length=3) == ()
 
 
+def test_items_look_at_their_own_channel() -> None:
+    encoding = choose_encoding(series_length=N, normalise=True)
+    settings = Settings(features=("intervals", "dictionary"), n_intervals=12)
+    features = public_features(settings, encoding, n_channels=2)
+    here = np.array([item.channel for item in features.items])
+    assert (np.bincount(here[: 12 * len(STATISTICS)]) == 6 * len(STATISTICS)).all()
+    assert {item.channel for item in features.items if isinstance(item, Word)} == {0, 1}
+    cube = encode(np.stack([X, np.roll(X, 7, axis=0)], axis=1), encoding)
+    changed = cube.copy()
+    changed[:, 1] = cube[::-1, 1]
+    same = (features.values(cube) == features.values(changed)).all(axis=1)
+    assert same[here == 0].all()
+    assert not same[(here == 1) & (np.arange(len(here)) < 84)].all()
+    last = len(features.items) - 1
+    assert features.describe(last).endswith(", channel 1")
+    place, values = features.place(0, cube[0])
+    start = features.items[0].start  # type: ignore[union-attr]
+    assert place == start
+    scale = 2.0**encoding.fraction_bits
+    np.testing.assert_array_equal(values, cube[0, 0, start : start + len(values)] / scale)
+
+
+@pytest.mark.parametrize("length", [1, 3, 7, 150])
+@pytest.mark.parametrize("kinds", [("intervals",), ("dictionary",), FEATURES])
+def test_items_are_counted_without_making_them(length: int, kinds: tuple[str, ...]) -> None:
+    settings = Settings(features=kinds, n_intervals=7)
+    encoding = choose_encoding(series_length=length, normalise=True)
+    made = public_features(settings, encoding, n_channels=2)
+    assert count_items(settings, series_length=length, n_channels=2) == len(made.items)
+    assert public_features(settings, encoding, n_channels=2) is made
+
+
 def test_levels_fit_the_ring_and_read_back() -> None:
     encoding = choose_encoding(series_length=N, normalise=True)
     features = public_features(Settings(features=FEATURES, n_intervals=6), encoding)
-    encoded = encode(X, encoding)
+    encoded = encode(X[:, None], encoding)
     levels = features.levels(encoded)
     assert levels.min() >= 0
     assert levels.max() < 2**20
@@ -79,6 +116,20 @@ def test_levels_fit_the_ring_and_read_back() -> None:
     assert np.array_equal(roots, np.rint(roots))
     precision = np.array([np.diff(i.limits(N))[0] for i in features.items])[:, None] / 1023
     assert (np.abs(features.natural(levels) - features.values(encoded)) <= 0.51 * precision).all()
+
+
+def test_a_rare_word_is_divided_by_one_occurrence_at_least() -> None:
+    """A word that P0's series hold almost never would else drown all other features."""
+    encoding = choose_encoding(series_length=N, normalise=True)
+    features = public_features(Settings(features=FEATURES, n_intervals=6), encoding)
+    least = features.least_deviations()
+    words = np.array([isinstance(item, Word) for item in features.items])
+    assert (least[~words] == 0.0).all()
+    np.testing.assert_allclose(least[words], 1023 / np.sqrt(N))
+    once = np.array([[0, 0, 0, 0], [0, 0, 0, round(1023 / np.sqrt(N)) ** 2]])
+    roots = np.array([0.0, 4 * 1023 / np.sqrt(N)])
+    assert standard_from(once[:, :3]).apply(once)[3, 1] == 8.0  # clipped: no deviation at P0
+    assert standard_from(once[:, :3], roots).apply(once)[3, 1] == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +189,9 @@ def test_the_twin_of_all_owners_equals_the_pooled_one(
 
 
 @pytest.mark.seconds
-def test_secure_features_equal_plaintext_bit_for_bit() -> None:
-    inputs = owners(9, 7, 8)
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_secure_features_equal_plaintext_bit_for_bit(n_channels: int) -> None:
+    inputs = owners(9, 7, 8, n_channels=n_channels)
     plan = plan_for(inputs, **SOME, features=FEATURES)
     secure = run_federation(plan, inputs)
     pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
@@ -147,6 +199,43 @@ def test_secure_features_equal_plaintext_bit_for_bit() -> None:
         np.testing.assert_array_equal(array, secure.arrays[name], err_msg=name)
     opened = ("feature indices -> P0", "ridge weights -> P0")
     assert secure.receipts[0].guarantee.opened == opened
+
+
+@pytest.mark.parametrize("quality", ["f", "ig"])
+@pytest.mark.parametrize("features", [FEATURES, ("dictionary",)])
+def test_items_that_are_sent_twice_give_the_same_model(
+    monkeypatch: pytest.MonkeyPatch, features: tuple[str, ...], quality: str
+) -> None:
+    inputs = owners(9, 7, 8)
+    plan = plan_for(inputs, **SOME, features=features, quality=quality)
+    kept, _ = run_plain(fedst_program, plan, inputs)
+    for name in ("KEPT_VALUES", "BLOCK_VALUES"):
+        monkeypatch.setattr(f"tacit.silo.fedst.transform.{name}", 400)
+    twice, _ = run_plain(fedst_program, plan, inputs)
+    for name, array in kept[0].arrays.items():
+        np.testing.assert_array_equal(array, twice[0].arrays[name], err_msg=name)
+
+
+@pytest.mark.seconds
+@pytest.mark.parametrize("counts", [(9, 7, 8), (9, 15)])
+def test_items_that_are_sent_twice_in_shares_equal_plaintext(
+    monkeypatch: pytest.MonkeyPatch, counts: tuple[int, ...]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    inputs = owners(*counts)
+    plan = plan_for(inputs, **SOME, features=FEATURES)
+    program = replace(plan, program="silo_programs:forgetful_program")
+    secure = run_federation(program, inputs)
+    pooled = fit_pooled(settings_from(plan.params), inputs, n_classes=3)
+    for name, array in pooled.arrays.items():
+        np.testing.assert_array_equal(array, secure.arrays[name], err_msg=name)
+    steps = [step["step"] for step in secure.receipts[0].traffic]
+    assert steps.count("share features") == 2 * len(counts) * -(-pooled_items(plan) // (400 // 24))
+
+
+def pooled_items(plan: Plan) -> int:
+    length = plan.series_length
+    return count_items(settings_from(plan.params), series_length=length)
 
 
 @pytest.mark.seconds

@@ -163,6 +163,17 @@ def test_the_protocol_gives_the_same_qualities(n_classes: int) -> None:
     assert sides[0].rounds < 110
 
 
+def test_blocks_are_scored_like_one_table() -> None:
+    distances, codes = edge_cases(), np.arange(40) % 3
+    one_hot = np.eye(3, dtype=np.int64)[codes]
+    rng = np.random.default_rng(0)
+    parts = (distances[:5], distances[5:6], distances[6:], one_hot)
+    found, _, sides = together(F_QUALITY.replicated, *(shares_of(x, np.uint64, rng) for x in parts))
+    assert np.array_equal(found.astype(np.int64), f_of(distances, codes))
+    assert sides[0].rounds < 110
+    assert F_QUALITY.output_shape(*(x.shape for x in parts)) == found.shape
+
+
 def test_sums_of_the_largest_federation_stay_exact() -> None:
     """As many series as there may be, at the largest distances: 2**58 is not passed."""
     n = MAX_SERIES

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tacit.errors import TacitError
 from tacit.silo.fedst.parameters import public_parameters
+from tacit.silo.fedst.plan_check import check_plan
 from tacit.silo.fedst.program import fedst_program
 from tacit.silo.fedst.settings import Settings, settings_from
 from tacit.silo.plan import Plan
@@ -110,6 +113,7 @@ def test_progress_counts_candidates_and_time() -> None:
     searching = [entry for entry in said if "candidates" in entry[2]]
     assert searching[-1][:2] == (12, 12)
     assert "s left" in searching[0][2]
+    assert {"ranking", "training (forest)"} <= {message for _, _, message in said}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +148,41 @@ def test_one_class_and_too_many_series_are_refused() -> None:
         public_parameters(Settings(), counts=(30000, 40000), n_classes=2, series_length=10)
 
 
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"quality": "ig"}, "at most 4096 series, got 4097; choose quality 'f'"),
+        ({"quality": "ig-basic"}, "at most 4096 series, got 4097; choose quality 'f'"),
+        ({"classifier": "forest"}, "a forest take at most 4096 series, got 4097; choose ridge"),
+    ],
+)
+def test_what_takes_fewer_series_says_so_before_anything_is_shared(
+    params: dict[str, str], sentence: str
+) -> None:
+    for counts in ((97, 2000, 2000), (96, 2000, 2000)):
+        plan = Plan(
+            program="fedst",
+            parties=("a", "b", "c"),
+            protocol="ABY3",
+            classes=("x", "y"),
+            series_length=20,
+            counts=counts,
+            params=params,
+        )
+        if sum(counts) > 4096:
+            with pytest.raises(TacitError, match=sentence):
+                check_plan(plan)
+        else:
+            check_plan(plan)
+    check_plan(
+        replace(
+            plan,
+            counts=(97, 2000, 2000),
+            params={**params, "quality": "f", "scope": "local-transform"},
+        )
+    )
+
+
 def test_batches_share_a_tournament_as_far_as_memory_allows() -> None:
     def groups(counts: tuple[int, ...], **params: object) -> list[int]:
         found = public_parameters(
@@ -167,8 +206,19 @@ def test_more_series_have_fewer_bits_for_each_distance() -> None:
     assert (few.encoding.distance_bits, many.encoding.distance_bits) == (20, 18)
 
 
-def test_several_channels_are_refused() -> None:
+def test_other_channels_than_the_plans_are_refused() -> None:
     inputs = owners(6, 5, 4)
     wide = [LocalInputs(X=np.repeat(o.X, 2, axis=1), y=o.y, private=o.private) for o in inputs]
-    with pytest.raises(TacitError, match="one channel"):
+    with pytest.raises(TacitError, match=r"the plan has series of 1 channel\(s\)"):
         run_plain(fedst_program, plan_for(inputs), wide)
+
+
+@pytest.mark.seconds
+def test_an_owner_that_lies_about_its_series_changes_the_model() -> None:
+    """No protocol can know better: what an owner shares is its data."""
+    inputs = owners(6, 5, 14)
+    lied = [*inputs[:2], replace(inputs[2], y=1 - inputs[2].y)]
+    plan = plan_for(inputs)
+    (honest, *_), _ = run_plain(fedst_program, plan, inputs)
+    (spoilt, *_), _ = run_plain(fedst_program, plan, lied)
+    assert any(not np.array_equal(honest.arrays[k], spoilt.arrays[k]) for k in honest.arrays)

@@ -195,6 +195,10 @@ def test_an_engines_line_that_is_cut_names_a_party_everywhere(tmp_path: Path) ->
             f.assert_refused("a", "party 'b'", "connection of its engine", within=SLACK)
             f.assert_refused("b", "party 'a'", "connection of its engine", within=SLACK)
             f.assert_refused("c", "party '", "connection of its engine", within=SLACK)
+        (f.configs["a"].parent / "working").unlink()
+        f.configs["a"].write_text(text)
+        f.start_all()
+        f.until_working("a")  # by the direct way
 
 
 def test_a_full_drive_at_the_initiator_ends_the_run_everywhere(tmp_path: Path) -> None:
@@ -279,7 +283,7 @@ def test_a_party_whose_budget_is_spent_stops_before_it_shares(tmp_path: Path) ->
     """Only it says why: what its ledger holds is not for the others."""
     with federation(tmp_path) as f:
         prelude = (
-            "import tacit.silo.party.spending as s\n"
+            "import tacit.silo.party.data_budget as s\n"
             "from tacit.errors import BudgetExceeded\n"
             "def refuse(self, plan, *, rank):\n"
             "    raise BudgetExceeded('the series have spent epsilon 2 of 2')\n"

@@ -60,3 +60,11 @@ def test_damaged_receipts_are_refused(tmp_path: Path) -> None:
         read_receipt(tmp_path)
     with pytest.raises(BundleError, match="not a receipt"):
         receipt_from_dict({"party": "a"})
+
+
+def test_a_folder_without_a_receipt_says_what_it_holds(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"there is no receipt\.json in [^;]+; give the folder"):
+        read_receipt(tmp_path)
+    (tmp_path / "receipt.json.previous").write_text("{}")
+    with pytest.raises(BundleError, match=r"earlier run, receipt\.json\.previous; give"):
+        read_receipt(tmp_path)

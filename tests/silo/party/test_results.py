@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,17 +35,27 @@ def test_files_appear_when_they_are_published(tmp_path: Path) -> None:
     assert read_receipt(tmp_path).party == "a"
 
 
-def test_a_later_run_puts_an_earlier_result_aside(tmp_path: Path) -> None:
+def test_an_earlier_result_stays_until_there_is_a_later_one(tmp_path: Path) -> None:
     results = Results(tmp_path)
     results.stage(outcome("a"))
     results.publish()
-    results.begin(touch=False)
-    assert visible(tmp_path) == {"model.safetensors", "receipt.json"}
     results.begin()
     results.stage(outcome("b"))
     results.drop()
-    assert visible(tmp_path) == {"model.safetensors.previous", "receipt.json.previous"}
-    assert {path.name for path in tmp_path.iterdir()} == visible(tmp_path)
+    assert visible(tmp_path) == {"model.safetensors", "receipt.json"}
+    assert read_receipt(tmp_path).party == "a"
+
+
+def test_a_later_result_puts_all_of_the_earlier_one_aside(tmp_path: Path) -> None:
+    """Also a model that the later run does not replace: it is not that run's."""
+    results = Results(tmp_path)
+    results.stage(outcome("a"))
+    results.publish()
+    results.stage(replace(outcome("b"), model=None))
+    results.publish()
+    aside = {"model.safetensors.previous", "receipt.json.previous"}
+    assert visible(tmp_path) == {"receipt.json", *aside}
+    assert read_receipt(tmp_path).party == "b"
 
 
 def test_a_folder_that_cannot_be_written_to_is_noticed_first(tmp_path: Path) -> None:

@@ -63,5 +63,5 @@ def test_what_the_common_sources_import_of_the_family_counts_too() -> None:
 
 
 def test_a_kernel_gives_the_shape_of_its_result_from_the_operands() -> None:
-    assert NARROW_DISTANCES.output_shape((7, 20), (7, 20), (3, 5)) == (3, 7)
-    assert SORTED_LOW_BITS.output_shape((3, 5)) == (3, 5)
+    assert NARROW_DISTANCES.output_shape((7, 2, 20), (7, 2, 20), (15,), counts=(1, 2)) == (3, 7)
+    assert SORTED_LOW_BITS.output_shape((3, 5), n_bits=7) == (3, 5)

@@ -138,7 +138,8 @@ def test_low_bits_come_in_the_order_of_the_keys(n_bits: int, n: int) -> None:
 @pytest.mark.parametrize(("length", "cap"), [(1, 0), (7, 0), (7, 3000), (30, 0)])
 def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None:
     rng = np.random.default_rng(length)
-    series = rng.integers(-(2**11), 2**11, (13, 30))
+    cube = rng.integers(-(2**11), 2**11, (13, 3, 30))
+    series, other = cube[:, 2], cube[:, 0]
     cut = np.concatenate([series[:2, :length], rng.integers(-(2**11), 2**11, (3, length))])
     with enable_x64():
         run = jax.jit(distances_dot, static_argnames=("cap", "shift"))
@@ -146,15 +147,16 @@ def test_distances_are_those_of_the_engines_route(length: int, cap: int) -> None
     groups: dict[str, Any] = {
         "counts": (2, 3),
         "lengths": (length, length),
+        "channels": (2, 0),
         "caps": (cap, cap),
         "shifts": (5, 4),
     }
     found, _, _ = together(
         lambda party, *x: replicated_distances(party, *x, **groups),
-        *(shares_of(x, np.uint64, rng) for x in (series, series**2, cut.reshape(-1))),
+        *(shares_of(x, np.uint64, rng) for x in (cube, cube**2, cut.reshape(-1))),
     )
     with enable_x64():
-        wanted[2:] = np.asarray(run(series, series**2, cut[2:], cap=cap, shift=4))
+        wanted[2:] = np.asarray(run(other, other**2, cut[2:], cap=cap, shift=4))
     assert np.array_equal(found.astype(np.int64), wanted)
     assert wanted[0, 0] == 0
     assert not cap or (wanted[2:] == cap >> 4).any()
@@ -172,6 +174,7 @@ def test_public_numbers_beyond_the_ring_are_refused(cap: int, shift: int, length
             *[(words, words)] * 3,
             counts=(1,),
             lengths=(length,),
+            channels=(0,),
             caps=(cap,),
             shifts=(shift,),
         )

@@ -56,6 +56,10 @@ def _check_shares_only(secure: FederationResult, plan: Plan) -> None:
         assert ("minimum_distances" in steps) == (rank < plan.n_computing)
         sent = steps[f"share series of {plan.parties[rank]}"]["messages_sent"]
         assert sent == plan.n_computing - (rank < plan.n_computing)
+        if rank >= plan.n_computing:
+            received = {t["step"] for t in receipt.traffic if t["messages_received"]}
+            assert received == {"announce the number seven", "barrier"}
+            assert not any(t["bytes_received"] for t in receipt.traffic)
 
 
 @pytest.mark.slow

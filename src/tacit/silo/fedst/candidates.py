@@ -128,12 +128,12 @@ def choose_encoding(
 
 
 def encode(X: Floats, encoding: Encoding) -> Integers:
-    """Series (n, N) as integers; refuse what would not fit."""
+    """Series along the last axis as integers; refuse what would not fit."""
     X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or X.shape[1] != encoding.series_length:
+    if X.ndim < 2 or X.shape[-1] != encoding.series_length:
         raise TacitError(
-            f"series must have the shape (n, {encoding.series_length}), got {X.shape}; "
-            "the secure search takes one channel of one length."
+            f"series must have the length {encoding.series_length} of the plan, got an array of "
+            f"shape {X.shape}; bring them to one length."
         )
     if not np.isfinite(X).all():
         raise TacitError("a series holds NaN or infinity; repair or drop it.")
@@ -150,10 +150,10 @@ def encode(X: Floats, encoding: Encoding) -> Integers:
 
 def _z_normalise(X: Floats) -> Floats:
     # Scaled first: squares of very large or very small values would overflow or vanish.
-    largest = np.abs(X).max(axis=1, keepdims=True)
+    largest = np.abs(X).max(axis=-1, keepdims=True)
     X = X / np.where(largest > 0.0, largest, 1.0)
-    centred = X - X.mean(axis=1, keepdims=True)
-    deviation = centred.std(axis=1, keepdims=True)
+    centred = X - X.mean(axis=-1, keepdims=True)
+    deviation = centred.std(axis=-1, keepdims=True)
     flat = deviation < 1e-12  # rounding errors of a constant series are not a shape
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation))
 
@@ -166,11 +166,16 @@ def length_grid(series_length: int, *, size: int = GRID_SIZE) -> tuple[int, ...]
 
 
 def counts_per_length(
-    *, n_candidates: int, lengths: Sequence[int], series_length: int, n_series: int
+    *,
+    n_candidates: int,
+    lengths: Sequence[int],
+    series_length: int,
+    n_series: int,
+    n_channels: int = 1,
 ) -> tuple[int, ...]:
     """How many candidates of each length: equal shares, never more than there are windows."""
     check_at_least(n_candidates, 0, name="n_candidates")
-    capacity = [n_series * (series_length - length + 1) for length in lengths]
+    capacity = [n_series * n_channels * (series_length - length + 1) for length in lengths]
     counts = [0] * len(lengths)
     left = min(n_candidates, sum(capacity))
     while left:
@@ -187,10 +192,20 @@ def counts_per_length(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Candidates examined together: all of one length; public."""
+    """Candidates examined together: all of one length, so many of each channel; public."""
 
     length: int
-    count: int
+    per_channel: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Candidates of all channels, which lie in the order of the channels."""
+        return sum(self.per_channel)
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Channels that have candidates here, and how many."""
+        return tuple((channel, n) for channel, n in enumerate(self.per_channel) if n)
 
 
 def plan_batches(
@@ -201,10 +216,12 @@ def plan_batches(
     n_series: int,
     batch_size: int,
     seed: int,
+    n_channels: int = 1,
 ) -> tuple[Batch, ...]:
     """The public order in which candidates are examined, from public numbers only.
 
-    Batches of all lengths are mixed, so that a search stopped early has seen every length.
+    Batches of all lengths are mixed, so that a search stopped early has seen every length; the
+    channels take turns.
     """
     for length in lengths:
         if not 1 <= length <= series_length:
@@ -213,13 +230,20 @@ def plan_batches(
                 f"got {length}."
             )
     counts = counts_per_length(
-        n_candidates=n_candidates, lengths=lengths, series_length=series_length, n_series=n_series
+        n_candidates=n_candidates,
+        lengths=lengths,
+        series_length=series_length,
+        n_series=n_series,
+        n_channels=n_channels,
     )
-    batches = [
-        Batch(length=length, count=min(batch_size, count - done))
-        for length, count in zip(lengths, counts, strict=True)
-        for done in range(0, count, batch_size)
-    ]
+    batches, turn = [], 0
+    for length, count in zip(lengths, counts, strict=True):
+        for done in range(0, count, batch_size):
+            size = min(batch_size, count - done)
+            turns = (turn + np.arange(size)) % n_channels
+            per_channel = np.bincount(turns, minlength=n_channels).tolist()
+            batches.append(Batch(length=length, per_channel=tuple(per_channel)))
+            turn += size
     order = np.random.default_rng(seed).permutation(len(batches))
     return tuple(batches[i] for i in order)
 
@@ -229,6 +253,7 @@ class Candidates:
     """P0's candidates of one batch: which series, where, and their integers (count, length)."""
 
     series: NDArray[np.intp]
+    channel: NDArray[np.intp]
     start: NDArray[np.intp]
     windows: Integers
 
@@ -236,20 +261,28 @@ class Candidates:
 def draw_candidates(
     encoded: Integers, batches: Sequence[Batch], *, rng: np.random.Generator
 ) -> list[Candidates]:
-    """Windows of P0's series at random, without repeats within one length."""
-    n, series_length = encoded.shape
-    unused: dict[int, NDArray[np.intp]] = {}
-    for length in {batch.length for batch in batches}:
-        unused[length] = np.empty(0, dtype=np.intp)
-    drawn = []
-    for length in sorted(unused):
-        total = sum(batch.count for batch in batches if batch.length == length)
+    """Windows of P0's series (n, channels, N) at random, no repeats within length and channel."""
+    n, n_channels, series_length = encoded.shape
+    unused: dict[tuple[int, int], NDArray[np.intp]] = {}
+    for length in sorted({batch.length for batch in batches}):
         places = n * (series_length - length + 1)
-        unused[length] = rng.choice(places, size=total, replace=False)
+        for channel in range(n_channels):
+            total = sum(b.per_channel[channel] for b in batches if b.length == length)
+            unused[length, channel] = rng.choice(places, size=total, replace=False)
+    drawn = []
     for batch in batches:
-        chosen, unused[batch.length] = np.split(unused[batch.length], [batch.count])
-        series, start = np.divmod(chosen, series_length - batch.length + 1)
-        columns = start[:, None] + np.arange(batch.length)
-        windows = encoded[series[:, None], columns]
-        drawn.append(Candidates(series=series, start=start, windows=windows))
+        chosen = []
+        for channel, count in batch.runs:
+            key = (batch.length, channel)
+            taken, unused[key] = np.split(unused[key], [count])
+            chosen.append(taken)
+        drawn.append(_cut(encoded, np.concatenate(chosen), batch))
     return drawn
+
+
+def _cut(encoded: Integers, places: NDArray[np.intp], batch: Batch) -> Candidates:
+    series, start = np.divmod(places, encoded.shape[2] - batch.length + 1)
+    channel = np.repeat(np.arange(len(batch.per_channel)), batch.per_channel)
+    columns = start[:, None] + np.arange(batch.length)
+    windows = encoded[series[:, None], channel[:, None], columns]
+    return Candidates(series=series, channel=channel, start=start, windows=windows)

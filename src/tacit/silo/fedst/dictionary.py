@@ -21,6 +21,7 @@ from tacit.arrays import Floats
 
 LETTERS = "abcd"
 WORD_LENGTH = 4
+N_WORDS: int = len(LETTERS) ** WORD_LENGTH
 _WINDOWS = (0.1, 0.2, 0.35, 0.5)  # parts of the series
 _BREAKPOINTS = [NormalDist().inv_cdf(i / len(LETTERS)) for i in range(1, len(LETTERS))]
 _FLAT = 1e-3  # a window with less deviation is flat
@@ -32,10 +33,11 @@ class Word:
 
     window: int
     letters: str
+    channel: int = 0
 
     @property
     def description(self) -> str:
-        """In words."""
+        """In words, without the channel."""
         return f"word {self.letters} in windows of {self.window} steps (root of its count)"
 
     def limits(self, series_length: int) -> tuple[float, float]:
@@ -43,12 +45,21 @@ class Word:
         return 0.0, math.sqrt(series_length)
 
 
-def all_words(*, series_length: int) -> tuple[Word, ...]:
-    """Every word of every window length; none for series too short for one."""
-    lengths = {round(series_length * part) for part in _WINDOWS}
-    windows = sorted(n for n in lengths if WORD_LENGTH <= n <= series_length)
+def count_words(*, series_length: int, n_channels: int = 1) -> int:
+    """How many words `all_words` gives."""
+    return n_channels * len(_windows(series_length)) * N_WORDS
+
+
+def all_words(*, series_length: int, n_channels: int = 1) -> tuple[Word, ...]:
+    """Every word of every window length in every channel; none for series too short for one."""
     spelled = ["".join(letters) for letters in product(LETTERS, repeat=WORD_LENGTH)]
-    return tuple(Word(window, letters) for window in windows for letters in spelled)
+    every = product(range(n_channels), _windows(series_length), spelled)
+    return tuple(Word(window, letters, channel) for channel, window, letters in every)
+
+
+def _windows(series_length: int) -> list[int]:
+    lengths = {round(series_length * part) for part in _WINDOWS}
+    return sorted(n for n in lengths if WORD_LENGTH <= n <= series_length)
 
 
 def word_values(X: Floats, words: Sequence[Word]) -> Floats:
@@ -77,7 +88,7 @@ def _counts(X: Floats, window: int) -> NDArray[np.int64]:
     codes = _codes(X, window)
     begins = np.ones(codes.shape, dtype=bool)
     begins[:, 1:] = codes[:, 1:] != codes[:, :-1]
-    counts = np.zeros((len(X), len(LETTERS) ** WORD_LENGTH), dtype=np.int64)
+    counts = np.zeros((len(X), N_WORDS), dtype=np.int64)
     rows, columns = np.nonzero(begins)
     np.add.at(counts, (rows, codes[rows, columns]), 1)
     return counts

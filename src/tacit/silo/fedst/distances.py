@@ -155,15 +155,16 @@ def best_windows(encoded: Integers, shapelets: Integers) -> tuple[Integers, NDAr
 
 
 def distances_of_many(series: Array, squares: Array, cuts: Array, **groups: Any) -> Array:
-    """`distances_dot` for shapelets of several lengths, one after the other in the row `cuts`.
+    """`distances_dot` for many shapelets, one after the other in the row `cuts`.
 
-    `groups` are the public counts, lengths, caps and shifts of each length.
+    Series are (R, channels, N). `groups` are the public counts, lengths, channels, caps and shifts
+    of each run of shapelets with one length and one channel.
     """
     return _of_many(distances_dot, series, squares, cuts, **groups)
 
 
 def elementwise_of_many(series: Array, squares: Array, cuts: Array, **groups: Any) -> Array:
-    """`distances_elementwise` for shapelets of several lengths in one row."""
+    """`distances_elementwise` for many shapelets in one row."""
     return _of_many(distances_elementwise, series, squares, cuts, **groups)
 
 
@@ -175,15 +176,19 @@ def _of_many(
     *,
     counts: tuple[int, ...],
     lengths: tuple[int, ...],
+    channels: tuple[int, ...],
     caps: tuple[int, ...],
     shifts: tuple[int, ...],
 ) -> Array:
     import jax.numpy as jnp
 
     found, start = [], 0
-    for count, length, cap, shift in zip(counts, lengths, caps, shifts, strict=True):
+    for count, length, channel, cap, shift in zip(
+        counts, lengths, channels, caps, shifts, strict=True
+    ):
         shapelets = cuts[start : start + count * length].reshape(count, length)
-        found.append(route(series, squares, shapelets, cap=cap, shift=shift))
+        own, own_squares = series[:, channel], squares[:, channel]
+        found.append(route(own, own_squares, shapelets, cap=cap, shift=shift))
         start += count * length
     return additive(jnp.concatenate(found, axis=0))
 

@@ -30,10 +30,11 @@ class Interval:
     start: int
     length: int
     statistic: str
+    channel: int = 0
 
     @property
     def description(self) -> str:
-        """In words."""
+        """In words, without the channel."""
         where = "frequencies" if self.representation == "spectrum" else "steps"
         end = self.start + self.length - 1
         return f"{self.statistic} of the {self.representation}, {where} {self.start} to {end}"
@@ -47,8 +48,13 @@ class Interval:
         return (0.0 if spectrum or self.statistic in _SPREADS else -largest), largest
 
 
-def draw_intervals(*, series_length: int, n_intervals: int, seed: int) -> tuple[Interval, ...]:
-    """All statistics of `n_intervals` random intervals, a third of them of each representation."""
+def draw_intervals(
+    *, series_length: int, n_intervals: int, seed: int, n_channels: int = 1
+) -> tuple[Interval, ...]:
+    """All statistics of `n_intervals` random intervals, a third of them of each representation.
+
+    The channels take turns.
+    """
     rng = np.random.default_rng([seed, 11])
     found = []
     for i in range(n_intervals):
@@ -57,7 +63,8 @@ def draw_intervals(*, series_length: int, n_intervals: int, seed: int) -> tuple[
         shortest = min(_SHORTEST, n)
         length = int(rng.integers(shortest, max(shortest, n // 2) + 1))
         start = int(rng.integers(0, n - length + 1))
-        found += [Interval(representation, start, length, name) for name in STATISTICS]
+        channel = i // len(REPRESENTATIONS) % n_channels
+        found += [Interval(representation, start, length, name, channel) for name in STATISTICS]
     return tuple(found)
 
 

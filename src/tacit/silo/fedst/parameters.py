@@ -14,7 +14,9 @@ from tacit.silo.fedst.candidates import (
     length_grid,
     plan_batches,
 )
-from tacit.silo.fedst.public_features import PublicFeatures, public_features
+from tacit.silo.fedst.classifiers.forest import check_rows
+from tacit.silo.fedst.classifiers.linear import check_logistic_rows
+from tacit.silo.fedst.public_features import PublicFeatures, count_items, public_features
 from tacit.silo.fedst.quality import check_series_count
 from tacit.silo.fedst.secure_distances import BLOCK_WINDOWS
 from tacit.silo.fedst.settings import Settings
@@ -31,6 +33,13 @@ class PublicParameters:
     n_classes: int
     encoding: Encoding
     batches: tuple[Batch, ...]
+    n_channels: int = 1
+
+    @property
+    def in_bulk(self) -> bool:
+        """Whether distances are computed over replicated shares, not in the engine."""
+        dot = self.settings.distance == "dot"
+        return dot and self.encoding.narrow and len(self.counts) > 2
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -39,9 +48,8 @@ class PublicParameters:
         One at a time where a contract of time or a gain asks for it, or where the engine would
         have to compile each group.
         """
-        bulk = self.settings.distance == "dot" and self.encoding.narrow and len(self.counts) > 2
         alone = self.settings.time_contract is not None or self.settings.quality in GAINS
-        if alone or not bulk:
+        if alone or not self.in_bulk:
             return tuple((i,) for i in range(len(self.batches)))
         groups: list[list[int]] = []
         room = 0
@@ -58,7 +66,13 @@ class PublicParameters:
     @property
     def features(self) -> PublicFeatures:
         """The intervals and words of the settings."""
-        return public_features(self.settings, self.encoding)
+        return public_features(self.settings, self.encoding, n_channels=self.n_channels)
+
+    @property
+    def n_items(self) -> int:
+        """How many intervals and words there are."""
+        length = self.encoding.series_length
+        return count_items(self.settings, series_length=length, n_channels=self.n_channels)
 
     @property
     def n_series(self) -> int:
@@ -72,10 +86,15 @@ def public_parameters(
     counts: Sequence[int],
     n_classes: int,
     series_length: int,
+    n_channels: int = 1,
     n_sources: int | None = None,
 ) -> PublicParameters:
     """Derive batches and encoding; `n_sources` is how many of P0's series feed candidates."""
     check_series_count(sum(counts), quality=settings.quality)
+    if settings.classifier == "forest" and settings.scope != "local-transform":
+        check_rows(sum(counts))
+    if settings.classifier == "logistic" and settings.scope != "local-transform":
+        check_logistic_rows(sum(counts))
     if n_classes < 2:
         raise TacitError(f"a classifier needs at least 2 classes, got {n_classes}.")
     encoding = choose_encoding(
@@ -91,6 +110,7 @@ def public_parameters(
         n_series=counts[0] if n_sources is None else n_sources,
         batch_size=settings.batch_size,
         seed=settings.seed,
+        n_channels=n_channels,
     )
     found = PublicParameters(
         settings=settings,
@@ -98,8 +118,9 @@ def public_parameters(
         n_classes=n_classes,
         encoding=encoding,
         batches=batches,
+        n_channels=n_channels,
     )
-    if not batches and not found.features.items:
+    if not batches and not found.n_items:
         raise TacitError(
             f"series of length {series_length} are too short for features "
             f"{', '.join(settings.features)}; add shapelets."

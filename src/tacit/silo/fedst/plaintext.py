@@ -1,8 +1,10 @@
 """The same computation for one owner who holds everything: the comparison scopes and the oracle.
 
-Nothing is protected here. `fit_pooled` gives, bit for bit, the model that a federation of the same
-owners would give (forest; the logistic weights agree to the engine's precision), because P0's
-rows come first and candidates, thresholds and centres come from them alone.
+Nothing is protected here. With quality F and a ridge classifier or a forest `fit_pooled` gives, bit
+for bit, the model that a federation of the same owners would give, because P0's rows come first and
+candidates, thresholds and centres come from them alone. Not so with information gain and logistic
+regression: the engine approximates logarithms and divisions, so near ties may fall differently and
+weights agree to the engine's precision only.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def fit_alone(
         counts=(len(inputs.X),),
         n_classes=n_classes,
         series_length=inputs.X.shape[2],
+        n_channels=inputs.X.shape[1],
         n_sources=kept,
     )
     private = {**inputs.private, "n_anchor": kept}

@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.silo.fedst.classifiers import forest as trees
 from tacit.silo.fedst.classifiers.linear import Logistic, train_logistic
 from tacit.silo.fedst.classifiers.ridge import RIDGE, ridge_from_opened
 from tacit.silo.fedst.classifiers.standard import (
     LARGEST_MULTIPLIER,
     ROOT_BITS,
+    ROOT_FRACTION_BITS,
     STANDARDISE,
     Standardisation,
     standard_from,
 )
+from tacit.silo.fedst.contract import SearchClock
 from tacit.silo.fedst.distances import DISTANCE_BITS
 from tacit.silo.fedst.parameters import PublicParameters, public_parameters
 from tacit.silo.fedst.privacy import add_noise, leaf_scale
@@ -39,7 +41,7 @@ from tacit.silo.fedst.search import (
     share_data,
 )
 from tacit.silo.fedst.settings import settings_from
-from tacit.silo.fedst.transform import SELECT_ROWS, choice_matrix
+from tacit.silo.fedst.transform import own_features, select_features
 from tacit.silo.secure.plain_session import run_alone
 from tacit.silo.secure.session import Arrays, LocalInputs, ProgramResult, Session, Shared
 
@@ -58,6 +60,7 @@ def fedst_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramR
         counts=plan.counts,
         n_classes=len(plan.classes),
         series_length=plan.series_length,
+        n_channels=plan.n_channels,
     )
     return run_stages(session, inputs, public)
 
@@ -65,32 +68,38 @@ def fedst_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramR
 def run_stages(session: Session, inputs: LocalInputs, public: PublicParameters) -> ProgramResult:
     """Search, transform and classifier under the scope of the settings, with their costs."""
     costs = _StageCosts(session)
+    clock = SearchClock(contract=public.settings.time_contract)
     own = prepare(session, inputs, public)
     data = share_data(session, own, public)
     local_search = public.settings.scope == "local-search"
-    searched = search_candidates(session, own, data, public, with_quality=not local_search)
+    searched = search_candidates(
+        session, own, data, public, with_quality=not local_search, clock=clock
+    )
     k = public.settings.n_kept
     if local_search:
         indices = _own_choice(own, searched, public) if own.rank == 0 else None
     else:
+        session.progress(searched.n_cut, searched.n_cut, "ranking")
         indices = reveal_best(session, searched, public, k=k)
-    k = min(k, searched.n_examined)
     costs.note("search")
-    own_features = searched.own[indices] if searched.own is not None else None
+    own_rows = least = None
+    if searched.own is not None and indices is not None:
+        own_rows = own_features(own, public, searched, indices)
+        least = _least_deviations(public, indices, searched.n_cut)
     if public.settings.scope == "local-transform":
-        arrays = _own_classifier(own, own_features, public) if own.rank == 0 else {}
+        arrays = _own_classifier(own, own_rows, least, public) if own.rank == 0 else {}
         costs.note("transform")
     else:
-        choice = None if indices is None else choice_matrix(indices, n=searched.n_examined)
-        shape = (k, searched.n_examined)
-        chosen = session.share("choice", choice, owner=0, shape=shape, limit=1)
-        features = session.run_kernel(SELECT_ROWS, chosen, searched.distances)
+        features = select_features(session, own, public, searched, indices)
         costs.note("transform")
-        anchor = None if own_features is None else own_features[:, : own.n_anchor]
-        arrays = train(session, features, data.indicators, anchor, public)
+        session.progress(searched.n_cut, searched.n_cut, f"training ({public.settings.classifier})")
+        anchor = None if own_rows is None else own_rows[:, : own.n_anchor]
+        arrays = train(session, features, data.indicators, anchor, public, least=least)
     costs.note("classifier")
     info: dict[str, Any] = {"n_examined": searched.n_examined, **costs.info}
     info["batch_ends"] = list(searched.batch_ends)
+    if clock.contract is not None:
+        info["contract"] = clock.info
     if own.rank == 0:
         assert indices is not None
         places = _places(own, indices, searched.n_cut, public.encoding.distance_bits)
@@ -123,6 +132,7 @@ def _places(own: OwnSeries, indices: NDArray[np.intp], n_cut: int, distance_bits
     lengths = [np.full(len(c.series), c.windows.shape[1]) for c in own.candidates]
     columns = {
         "series": np.concatenate([*(c.series for c in own.candidates), *empty])[:n_cut],
+        "channel": np.concatenate([*(c.channel for c in own.candidates), *empty])[:n_cut],
         "start": np.concatenate([*(c.start for c in own.candidates), *empty])[:n_cut],
         "length": np.concatenate([*lengths, *empty])[:n_cut],
     }
@@ -162,7 +172,20 @@ def _examined(public: PublicParameters, n: int) -> Any:
     return public.batches[: int(np.searchsorted(ends, n)) + 1]
 
 
-def _own_classifier(own: OwnSeries, features: Integers | None, public: PublicParameters) -> Arrays:
+def _least_deviations(
+    public: PublicParameters, indices: NDArray[np.intp], n_cut: int
+) -> Floats | None:
+    """The smallest deviations, of roots, for the features chosen; none for shapelets alone."""
+    if not public.n_items:
+        return None
+    least = np.concatenate([np.zeros(n_cut), public.features.least_deviations()])
+    found: Floats = least[indices] * 2.0**ROOT_FRACTION_BITS
+    return found
+
+
+def _own_classifier(
+    own: OwnSeries, features: Integers | None, least: Floats | None, public: PublicParameters
+) -> Arrays:
     """P0's classifier on its own rows alone, in plaintext at P0."""
     assert features is not None
     kept = own.n_anchor
@@ -173,7 +196,8 @@ def _own_classifier(own: OwnSeries, features: Integers | None, public: PublicPar
         rows = replace(own, encoded=own.encoded[:kept], y=own.y[:kept])
         data = share_data(session, rows, local)
         shared = session.share("features", table, owner=0, shape=table.shape)
-        return ProgramResult(arrays=train(session, shared, data.indicators, table, local))
+        arrays = train(session, shared, data.indicators, table, local, least=least)
+        return ProgramResult(arrays=arrays)
 
     return dict(run_alone(fit).arrays)
 
@@ -184,15 +208,19 @@ def train(
     indicators: Shared,
     anchor: Integers | None,
     public: PublicParameters,
+    *,
+    least: Floats | None = None,
 ) -> Arrays:
     """The classifier of the settings on features (K, M); its arrays at P0, nothing elsewhere.
 
-    `anchor` are P0's own features, from which thresholds or centres come; None elsewhere.
+    `anchor` are P0's own features, from which thresholds or centres come; None elsewhere. `least`
+    are the smallest deviations by which `standard_from` divides them.
     """
     if public.settings.classifier == "forest":
         return _train_forest(session, features, indicators, anchor, public)
-    standard = None if anchor is None else standard_from(anchor)
+    standard = None if anchor is None else standard_from(anchor, least)
     table = _standardised(session, features, standard)
+    session.free(features)
     if public.settings.classifier == "ridge":
         return _train_ridge(session, table, indicators, standard, public)
     return _train_logistic(session, table, indicators, standard, public)

@@ -41,9 +41,10 @@ def check_series_count(n_series: int, *, quality: str = "f") -> None:
     """Refuse more series than the exact sums can hold."""
     most = MAX_SERIES if quality == "f" else MAX_GAIN_SERIES
     if n_series > most:
+        remedy = "choose quality 'f', or have" if n_series <= MAX_SERIES else "have"
         raise TacitError(
             f"the exact sums of quality '{quality}' take at most {most} series, got {n_series}; "
-            "have the parties bring a sample."
+            f"{remedy} the parties bring a sample."
         )
 
 
@@ -62,14 +63,17 @@ def class_counts(indicators: Array) -> tuple[Array, Array]:
     return sizes, jnp.sum(hits * table[None, :], axis=1)
 
 
-def f_quality(distances: Array, indicators: Array) -> Array:
+def f_quality(*operands: Array) -> Array:
     """Between-class share of the sum of squares, floor(2**24 * B / (B + W + 1)), per candidate.
 
+    The operands are blocks of distances (n, M), scored together, and the indicators (M, C).
     B weighs each class by its size n_c (Eq. 8 corrected). The share is a monotone function of the
     ANOVA F-statistic for fixed M and C, so both rank candidates alike. Exact; opens nothing.
     """
     import jax.numpy as jnp
 
+    *blocks, indicators = operands
+    distances = jnp.concatenate(blocks, axis=0)
     n_series = distances.shape[1]
     sizes, reciprocals = class_counts(indicators)
     per_class = distances @ indicators
@@ -99,13 +103,14 @@ def _ratio(numerator: Array, denominator: Array) -> Array:
     return quotient
 
 
-def _replicated_f(party: Replicated, distances: Pair, indicators: Pair) -> Pair:
+def _replicated_f(party: Replicated, *operands: Pair) -> Pair:
     """`f_quality` over replicated shares: sums of products in one word, hexadecimal division."""
+    *blocks, indicators = operands
     n_series, n_classes = indicators[0].shape
     sizes = (indicators[0].sum(axis=0), indicators[1].sum(axis=0))
     reciprocals = _replicated_reciprocals(party, sizes, n_series)
-    totals = [d.sum(axis=1, keepdims=True) for d in distances]
-    sums = party.mask_sum(_local_sums(distances, indicators))
+    totals = [np.concatenate([b[i].sum(axis=1, keepdims=True) for b in blocks]) for i in (0, 1)]
+    sums = party.mask_sum(np.concatenate([_local_sums(block, indicators) for block in blocks]))
     per_class = (sums[0][:, :n_classes], sums[1][:, :n_classes])
     scaled = party.multiply(per_class, reciprocals)
     public = np.uint64(2**_RECIPROCAL_BITS // n_series)
@@ -168,8 +173,8 @@ def _replicated_ratio(party: Replicated, numerator: Pair, denominator: Pair) -> 
     return quotient[0], quotient[1]
 
 
-def _one_each(distances: Shape, indicators: Shape) -> Shape:
-    return (distances[0],)
+def _one_each(*operands: Shape) -> Shape:
+    return (sum(block[0] for block in operands[:-1]),)
 
 
 F_QUALITY = Kernel(

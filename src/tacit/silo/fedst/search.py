@@ -6,25 +6,18 @@ shares; P0 learns the indices of the K best and nobody learns anything else.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.errors import TacitError
-from tacit.silo.fedst.candidates import (
-    Candidates,
-    draw_candidates,
-    encode,
-)
-from tacit.silo.fedst.distances import (
-    DISTANCES,
-    own_distances,
-    rescale_for,
-)
+from tacit.silo.fedst.candidates import Batch, Candidates, draw_candidates, encode
+from tacit.silo.fedst.contract import GO_ON, REHEARSE, STOP, SearchClock
+from tacit.silo.fedst.distances import DISTANCES, own_distances, rescale_for
 from tacit.silo.fedst.parameters import GAINS, PublicParameters
 from tacit.silo.fedst.privacy import add_noise, selection_scale
 from tacit.silo.fedst.quality import (
@@ -37,19 +30,26 @@ from tacit.silo.fedst.quality import (
 from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.fedst.top_k import TOP_INDICES, top_indices
-from tacit.silo.fedst.transform import JOIN_COLUMNS, JOIN_ROWS
+from tacit.silo.fedst.transform import (
+    JOIN_COLUMNS,
+    JOIN_ROWS,
+    are_kept,
+    item_blocks,
+    share_levels,
+)
 from tacit.silo.secure.kernels import SORTED_LOW_BITS
 from tacit.silo.secure.session import LocalInputs, Session, Shared
 
-_GAIN_ROWS = 128  # intervals or words whose series are sorted at once
+GAIN_ROWS = 128  # intervals or words whose series are sorted at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSeries:
     """What one owner holds in plaintext: integers, class indices, and at P0 its candidates.
 
-    `n_anchor` of P0's first rows feed candidates, thresholds and centres; it is all of them,
-    except in the pooled plaintext twin of a federation, where P0 holds everybody's rows.
+    The integers are (n, channels, N). `n_anchor` of P0's first rows feed candidates, thresholds and
+    centres; it is all of them, except in the pooled plaintext twin of a federation, where P0 holds
+    everybody's rows.
     """
 
     rank: int
@@ -61,12 +61,12 @@ class OwnSeries:
 
 def prepare(session: Session, inputs: LocalInputs, public: PublicParameters) -> OwnSeries:
     """Encode this owner's series and, at P0, draw the candidates with its private seed."""
-    if inputs.X.ndim != 3 or inputs.X.shape[1] != 1:
+    if inputs.X.ndim != 3 or inputs.X.shape[1] != public.n_channels:
         raise TacitError(
-            f"the secure search takes one channel, got series of shape {inputs.X.shape[1:]}; "
-            "choose a channel."
+            f"the plan has series of {public.n_channels} channel(s), got an array of shape "
+            f"{inputs.X.shape}; give (series, channels, length)."
         )
-    encoded = encode(inputs.X[:, 0, :], public.encoding)
+    encoded = encode(inputs.X, public.encoding)
     n_anchor = int(inputs.private.get("n_anchor", len(encoded)))
     candidates = []
     if session.rank == 0:
@@ -98,33 +98,39 @@ def share_data(session: Session, own: OwnSeries, public: PublicParameters) -> Sh
         )
         if owner == 0:
             continue
-        shape = (count, public.encoding.series_length)
+        shape = (count, public.n_channels, public.encoding.series_length)
         values = own.encoded if mine else None
         series.append(session.share("series", values, owner=owner, shape=shape, limit=limit))
         values = own.encoded**2 if mine else None
         squares.append(session.share("squares", values, owner=owner, shape=shape, limit=limit**2))
     return SharedData(
-        series=_joined(session, series),
-        squares=_joined(session, squares),
-        indicators=_joined(session, indicators),  # type: ignore[arg-type]  # there is always P0
+        series=_merged(session, series),
+        squares=_merged(session, squares),
+        indicators=_merged(session, indicators),  # type: ignore[arg-type]  # there is always P0
     )
 
 
-def _joined(session: Session, blocks: Sequence[Shared]) -> Shared | None:
-    if not blocks:
-        return None
-    return blocks[0] if len(blocks) == 1 else session.run_kernel(JOIN_ROWS, *blocks)
+def _merged(session: Session, blocks: Sequence[Shared]) -> Shared | None:
+    """The blocks joined, and themselves forgotten."""
+    if len(blocks) < 2:
+        return blocks[0] if blocks else None
+    joined = session.run_kernel(JOIN_ROWS, *blocks)
+    session.free(*blocks)
+    return joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Distances (n, M) of the candidates examined, in shares, and what P0 knows about them."""
+    """Distances (n, M) of the candidates examined, in shares, and what P0 knows about them.
 
-    n_examined: int  # the shapelets first, then intervals and words
+    The blocks hold the shapelets first, then intervals and words, if these are kept.
+    """
+
+    n_examined: int
     n_cut: int  # of these, shapelets
-    distances: Shared
+    blocks: tuple[Shared, ...]
     qualities: Shared | None
-    own: Integers | None
+    own: Integers | None  # P0's own rows of the shapelets
     batch_ends: tuple[float, ...]  # seconds since the start, by this owner's clock
 
 
@@ -135,44 +141,65 @@ def search_candidates(
     public: PublicParameters,
     *,
     with_quality: bool,
+    clock: SearchClock | None = None,
 ) -> SearchResult:
-    """Distances, and qualities, of one batch after another until done or out of time."""
-    start = time.monotonic()
-    distances, gains, own_rows, ends = [], [], [], []
+    """Distances, and qualities, of one batch after another until done or out of time.
+
+    The series in shares are forgotten after the last batch.
+    """
+    clock = clock or SearchClock(contract=public.settings.time_contract)
+    # Intervals and words first: what they take is then known to the contract.
+    items = _examine_items(session, own, data, public, with_quality)
+    clock.n_examined += public.n_items
+    distances, gains, own_rows = [], [], [np.empty((0, public.counts[0]), dtype=np.int64)]
     examined = 0
     total = sum(batch.count for batch in public.batches)
     for number, group in enumerate(public.groups):
+        clock.begin_batch()
         block, mine = _group_distances(session, own, data, public, group)
         distances.append(block)
-        own_rows.append(mine)
+        own_rows += [] if mine is None else [mine]
         if with_quality and public.settings.quality in GAINS:
             gains.append(_batch_gain(session, own, data, public, block, number=group[0]))
-        examined += sum(public.batches[i].count for i in group)
-        spent = time.monotonic() - start
-        ends.append(round(spent, 4))
-        left = spent / examined * (total - examined)
-        contract = public.settings.time_contract
-        if contract is not None:
-            left = min(left, max(0.0, contract - spent))
-        session.progress(examined, total, f"{examined} candidates, about {left:.0f} s left")
-        if examined < total and _out_of_time(session, public, spent=spent, batches=number + 1):
+        examined += block.shape[0]
+        clock.end_batch(block.shape[0])
+        left = clock.seconds_left(batches_left=len(public.groups) - number - 1)
+        message = f"{examined} candidates, about {left:.0f} s left"
+        session.progress(examined, total, message, seconds_left=round(left, 1))
+        answer = _verdict(session, clock) if examined < total else GO_ON
+        while answer == REHEARSE:
+            if with_quality:
+                _rehearse_ranking(session, data, public, distances, gains, items.qualities)
+            clock.note_rehearsal()
+            answer = _verdict(session, clock)
+        if answer == STOP:
             break
-    for block, mine, gain in _public_blocks(session, own, data, public, with_quality):
-        distances.append(block)
-        own_rows.append(mine)
-        gains += [] if gain is None else [gain]
-    joined = _joined(session, distances)
-    assert joined is not None  # there is at least one batch, or one item
-    qualities = _qualities(session, data, public, joined, gains) if with_quality else None
-    rows = np.concatenate([r for r in own_rows if r is not None]) if own.rank == 0 else None
+    session.free(*(s for s in (data.series, data.squares) if s is not None))
+    qualities = None
+    if with_quality:
+        qualities = _qualities(session, data, public, distances, gains, items.qualities)
     return SearchResult(
-        n_examined=joined.shape[0],
+        n_examined=examined + public.n_items,
         n_cut=examined,
-        distances=joined,
+        blocks=(*distances, *items.blocks),
         qualities=qualities,
-        own=rows,
-        batch_ends=tuple(ends),
+        own=np.concatenate(own_rows) if own.rank == 0 else None,
+        batch_ends=tuple(clock.ends),
     )
+
+
+def _rehearse_ranking(
+    session: Session,
+    data: SharedData,
+    public: PublicParameters,
+    blocks: Sequence[Shared],
+    gains: Sequence[Shared],
+    of_items: Sequence[Shared],
+) -> None:
+    """Rank what was examined so far, to know how long ranking takes here; opens nothing."""
+    qualities = _qualities(session, data, public, blocks, gains, of_items)
+    k = min(public.settings.n_kept, qualities.shape[0])
+    session.free(session.run_kernel(TOP_INDICES, qualities, static={"k": k}))
 
 
 def _group_distances(
@@ -184,12 +211,10 @@ def _group_distances(
 ) -> tuple[Shared, Integers | None]:
     """Distances (b, M) of one group: P0's own rows in plaintext, the others' over shares."""
     batches = [public.batches[i] for i in group]
-    rescales = [rescale_for(batch.length, public.encoding) for batch in batches]
     cuts = mine = None
     if own.rank == 0:
-        windows = [own.candidates[i].windows for i in group]
-        found = [own_distances(own.encoded, w, r) for w, r in zip(windows, rescales, strict=True)]
-        mine, cuts = np.concatenate(found), np.concatenate([w.reshape(-1) for w in windows])
+        mine = np.concatenate([_own_rows(own, public, i) for i in group])
+        cuts = np.concatenate([own.candidates[i].windows.reshape(-1) for i in group])
     shape = (sum(batch.count for batch in batches), public.counts[0])
     limit = 2**public.encoding.distance_bits
     block = session.share("own distances", mine, owner=0, shape=shape, limit=limit)
@@ -197,12 +222,7 @@ def _group_distances(
         return block, mine
     n_values = sum(batch.count * batch.length for batch in batches)
     cut = session.share("candidates", cuts, owner=0, shape=(n_values,), limit=public.encoding.limit)
-    static = {
-        "counts": tuple(batch.count for batch in batches),
-        "lengths": tuple(batch.length for batch in batches),
-        "caps": tuple(rescale.static["cap"] for rescale in rescales),
-        "shifts": tuple(rescale.static["shift"] for rescale in rescales),
-    }
+    static = _static_of(batches, public)
     operands = (data.series, data.squares, cut)
     if public.settings.distance == "dot" and public.encoding.narrow:
         remote = session.run_kernel(NARROW_DISTANCES, *operands, static=static)
@@ -214,37 +234,63 @@ def _group_distances(
     return joined, mine
 
 
-def _public_blocks(
+def _own_rows(own: OwnSeries, public: PublicParameters, number: int) -> Integers:
+    """Distances (b, n) of one batch to P0's own series, each in its own channel."""
+    batch, windows = public.batches[number], own.candidates[number].windows
+    rescale, found, start = rescale_for(batch.length, public.encoding), [], 0
+    for channel, count in batch.runs:
+        cut = windows[start : start + count]
+        found.append(own_distances(own.encoded[:, channel], cut, rescale))
+        start += count
+    return np.concatenate(found)
+
+
+def _static_of(batches: Sequence[Batch], public: PublicParameters) -> dict[str, tuple[int, ...]]:
+    """The public numbers of each run of candidates with one length and one channel."""
+    runs = [(batch.length, channel, n) for batch in batches for channel, n in batch.runs]
+    rescales = [rescale_for(length, public.encoding).static for length, _, _ in runs]
+    return {
+        "counts": tuple(n for _, _, n in runs),
+        "lengths": tuple(length for length, _, _ in runs),
+        "channels": tuple(channel for _, channel, _ in runs),
+        "caps": tuple(rescale["cap"] for rescale in rescales),
+        "shifts": tuple(rescale["shift"] for rescale in rescales),
+    }
+
+
+class _Items(NamedTuple):
+    """The qualities of intervals and words, if asked for, and their levels, if these are kept."""
+
+    blocks: list[Shared]
+    qualities: list[Shared]
+
+
+def _examine_items(
     session: Session,
     own: OwnSeries,
     data: SharedData,
     public: PublicParameters,
     with_quality: bool,
-) -> Iterator[tuple[Shared, Integers | None, Shared | None]]:
-    """Levels (items, M) of the intervals and words, which each owner computes and shares."""
-    items = public.features.items
+) -> _Items:
+    """Share the levels of the intervals and words block by block, and score each block."""
+    found = _Items([], [])
+    kept = are_kept(public)
     gains = with_quality and public.settings.quality in GAINS
-    height = _GAIN_ROWS if gains else max(1, len(items))
-    for start in range(0, len(items), height):
-        features = public.features.chosen(range(start, min(start + height, len(items))))
-        mine = features.levels(own.encoded)
-        blocks = [
-            session.share(
-                "features",
-                mine if owner == own.rank else None,
-                owner=owner,
-                shape=(len(features.items), count),
-                limit=2**public.encoding.distance_bits,
-            )
-            for owner, count in enumerate(public.counts)
-        ]
-        block = blocks[0] if len(blocks) == 1 else session.run_kernel(JOIN_COLUMNS, *blocks)
-        gain = None
+    if not (kept or with_quality):
+        return found
+    for rows in item_blocks(public, at_most=GAIN_ROWS if gains else None):
+        block = share_levels(session, own, public, rows)
         if gains:
             # An item belongs to no class: each takes its turn, publicly.
-            turns = (start + np.arange(len(features.items))) % public.n_classes
-            gain = _block_gain(session, own, data, public, block, turns)
-        yield block, mine if own.rank == 0 else None, gain
+            turns = np.array(rows) % public.n_classes
+            found.qualities.append(_block_gain(session, own, data, public, block, turns))
+        elif with_quality:
+            found.qualities.append(session.run_kernel(F_QUALITY, block, data.indicators))
+        if kept:
+            found.blocks.append(block)
+        else:
+            session.free(block)
+    return found
 
 
 def _batch_gain(
@@ -294,24 +340,24 @@ def _qualities(
     session: Session,
     data: SharedData,
     public: PublicParameters,
-    distances: Shared,
+    blocks: Sequence[Shared],
     gains: Sequence[Shared],
+    of_items: Sequence[Shared],
 ) -> Shared:
-    if gains:
-        joined = _joined(session, gains)
-        assert joined is not None
-        return joined
-    return session.run_kernel(F_QUALITY, distances, data.indicators)
+    """Of the shapelets, then of the items; gains are known already."""
+    found = list(gains)
+    if blocks and public.settings.quality not in GAINS:
+        found.append(session.run_kernel(F_QUALITY, *blocks, data.indicators))
+    found += of_items
+    return found[0] if len(found) == 1 else session.run_kernel(JOIN_ROWS, *found)
 
 
-def _out_of_time(session: Session, public: PublicParameters, *, spent: float, batches: int) -> bool:
-    """P0's clock decides and tells the others; the boundary nearest to the contract wins."""
-    contract = public.settings.time_contract
-    if contract is None:
-        return False
-    stop = spent + 0.5 * spent / batches > contract
-    answer = session.announce(stop if session.rank == 0 else None, what="end of the search")
-    return bool(answer)
+def _verdict(session: Session, clock: SearchClock) -> str:
+    """P0's clock decides and tells the others."""
+    if clock.contract is None:
+        return GO_ON
+    verdict = clock.verdict() if session.rank == 0 else None
+    return str(session.announce(verdict, what="end of the search"))
 
 
 def reveal_best(

@@ -32,13 +32,15 @@ def replicated_distances(
     *,
     counts: tuple[int, ...],
     lengths: tuple[int, ...],
+    channels: tuple[int, ...],
     caps: tuple[int, ...],
     shifts: tuple[int, ...],
 ) -> Pair:
-    """Rescaled distances (b, R), in the ring of 2^64, of b shapelets to series (R, N).
+    """Rescaled distances (b, R), in the ring of 2^64, of b shapelets to series (R, channels, N).
 
-    The shapelets lie one after the other in the row `cuts`, `counts` of each of the `lengths`. All
-    lengths go through the tournaments in step, in blocks of series that fit a party's memory.
+    The shapelets lie one after the other in the row `cuts`: `counts` of each run, whose `lengths`
+    and `channels` are public; each is compared with its own channel only. All runs go through the
+    tournaments in step, in blocks of series that fit a party's memory.
     Public numbers that the ring cannot take are refused, at every party, before a message is sent.
     """
     for cap, shift, length in zip(caps, shifts, lengths, strict=True):
@@ -54,13 +56,13 @@ def replicated_distances(
         (x[0].sum(axis=1, dtype=np.uint32), x[1].sum(axis=1, dtype=np.uint32))
         for x in _cut_apart(products, counts, lengths)
     ]
-    rows, length = series[0].shape
+    rows, _, length = series[0].shape
     per_row = sum(c * (length - n + 1) for c, n in zip(counts, lengths, strict=True))
     height = max(1, BLOCK_WINDOWS // max(1, per_row))
     blocks = []
     for start in range(0, rows, height):
         part = [(x[0][start : start + height], x[1][start : start + height]) for x in low[:2]]
-        raw = _raw_distances(party, part[0], part[1], shapelets, norms)
+        raw = _raw_distances(party, part[0], part[1], shapelets, norms, channels)
         blocks.append(_rescaled_minima(party, raw, caps, shifts))
     return np.concatenate([b[0] for b in blocks], axis=1), np.concatenate(
         [b[1] for b in blocks], axis=1
@@ -83,17 +85,27 @@ def _cut_apart(row: Pair, counts: tuple[int, ...], lengths: tuple[int, ...]) -> 
 
 
 def _raw_distances(
-    party: Replicated, series: Pair, squares: Pair, shapelets: list[Pair], norms: list[Pair]
+    party: Replicated,
+    series: Pair,
+    squares: Pair,
+    shapelets: list[Pair],
+    norms: list[Pair],
+    channels: tuple[int, ...],
 ) -> list[Pair]:
-    """sum t^2 + sum s^2 - 2 sum s t, shares (windows, R, b) for each length."""
-    local = [_cross_terms(series, cut) for cut in shapelets]
+    """sum t^2 + sum s^2 - 2 sum s t, shares (windows, R, b) for each run."""
+    local = [
+        _cross_terms((series[0][:, channel], series[1][:, channel]), cut)
+        for channel, cut in zip(channels, shapelets, strict=True)
+    ]
     cross = party.mask_sum(np.concatenate([x.reshape(-1) for x in local]))
     two, start, found = np.uint32(2), 0, []
-    for cut, norm, shape in zip(shapelets, norms, (x.shape for x in local), strict=True):
-        stop = start + int(np.prod(shape))
+    shapes = [x.shape for x in local]
+    for channel, cut, norm, shape in zip(channels, shapelets, norms, shapes, strict=True):
+        stop, length = start + int(np.prod(shape)), cut[0].shape[1]
+        sums = [_window_sums(t[:, channel], length).T[:, :, None] for t in squares]
         raw = [
-            _window_sums(t, cut[0].shape[1]).T[:, :, None] + s - two * c[start:stop].reshape(shape)
-            for t, s, c in zip(squares, norm, cross, strict=True)
+            total + s - two * c[start:stop].reshape(shape)
+            for total, s, c in zip(sums, norm, cross, strict=True)
         ]
         found.append((raw[0], raw[1]))
         start = stop
@@ -103,7 +115,7 @@ def _raw_distances(
 def _rescaled_minima(
     party: Replicated, raw: list[Pair], caps: tuple[int, ...], shifts: tuple[int, ...]
 ) -> Pair:
-    """(b, R): the cap takes part in the tournament where it binds; one shift for all lengths."""
+    """(b, R): the cap takes part in the tournament where it binds; one shift for all runs."""
     capped = []
     for x, cap in zip(raw, caps, strict=True):
         top = party.constant(cap, (1 if cap else 0, *x[0].shape[1:]), np.uint32)

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from tacit.errors import TacitError, check_at_least, check_epsilon
+from tacit.errors import (
+    TacitError,
+    check_at_least,
+    check_choice,
+    check_epsilon,
+    check_flag,
+    check_positive,
+    is_number,
+)
 from tacit.silo.fedst.classifiers.forest import default_depth
 from tacit.silo.fedst.classifiers.ridge import MOST_DOUBLINGS, default_doublings
 from tacit.silo.fedst.distances import DISTANCES
@@ -24,6 +32,7 @@ _CHOICES = {
     "classifier": CLASSIFIERS,
     "scope": SCOPES,
 }
+MOST_INTERVALS = 5000  # each gives seven statistics, all of them shared
 MOST_NOISED = 2**14  # candidates: beyond, noised keys would pass the padding of `top_indices`
 _COUNTS = (
     "n_candidates",
@@ -43,7 +52,7 @@ class Settings:
     quality: "f" (ANOVA F), "ig" (information gain by sorting), "ig-basic" (the basic protocol).
     distance: "dot" (convolution) or "elementwise" (the basic protocol); equal results.
     lengths: candidate lengths; None for the grid from min(3, N/4) to N.
-    time_contract: seconds after which the search stops at the nearest batch boundary.
+    time_contract: seconds for the whole search, sharing and ranking included, to the nearest batch.
     doublings: of the steps of the ridge classifier; None for a rule from the public counts.
     epsilon: differential privacy of what P0 learns; only where it can be proved, see `check`.
     features: kinds of candidates: "shapelets", "intervals", "dictionary"; the best of all are kept.
@@ -75,31 +84,39 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise TacitError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
-                )
+            check_choice(getattr(self, name), known, name=name)
         _check_features(self.features)
         for name in _COUNTS:
             check_at_least(getattr(self, name), 1, name=name)
+        if self.n_intervals > MOST_INTERVALS:
+            raise TacitError(
+                f"n_intervals must lie between 1 and {MOST_INTERVALS}, got {self.n_intervals}."
+            )
         check_at_least(self.seed, 0, name="seed")
         if self.depth is not None and not 1 <= check_at_least(self.depth, 1, name="depth") <= 10:
             raise TacitError(f"depth must lie between 1 and 10, got {self.depth!r}.")
-        if self.time_contract is not None and not 0.0 < self.time_contract < math.inf:
-            raise TacitError(
-                f"time_contract must be finite and above 0 seconds, got {self.time_contract!r}; "
-                "leave it out to examine all candidates."
-            )
+        self._check_optional()
         if self.doublings is not None:
             check_at_least(self.doublings, 1, name="doublings")
             if self.doublings > MOST_DOUBLINGS:
                 raise TacitError(
                     f"doublings must lie between 1 and {MOST_DOUBLINGS}, got {self.doublings!r}."
                 )
-        if not 0.0 <= self.penalty < math.inf:
+        if not (is_number(self.penalty) and 0.0 <= self.penalty < math.inf):
             raise TacitError(f"penalty must be finite and at least 0, got {self.penalty!r}.")
         if self.epsilon is not None:
             self._check_private()
+
+    def _check_optional(self) -> None:
+        check_flag(self.normalise, name="normalise")
+        if self.time_contract is not None:
+            advice = "give seconds, or leave it out to examine all candidates"
+            check_positive(self.time_contract, name="time_contract", advice=advice)
+        if self.value_bound is not None:
+            advice = "give the largest absolute value that any party may hold"
+            check_positive(self.value_bound, name="value_bound", advice=advice)
+        for length in self.lengths or ():
+            check_at_least(length, 1, name="lengths")
 
     def _check_private(self) -> None:
         check_epsilon(self.epsilon)  # type: ignore[arg-type]  # not None, see the caller
@@ -175,14 +192,23 @@ def settings_from(params: Mapping[str, Any]) -> Settings:
 
 
 def feature_kinds(asked: Any) -> tuple[str, ...]:
-    """The kinds named by one word, "all" among them, or by several."""
-    names = (asked,) if isinstance(asked, str) else tuple(asked)
+    """The kinds named in one text, by commas or "all", or in a list."""
+    names = tuple(asked.split(",")) if isinstance(asked, str) else as_tuple(asked, name="features")
     if names == ("all",):
         return FEATURES
     _check_features(names)
     return tuple(kind for kind in FEATURES if kind in names)
 
 
+def as_tuple(asked: Any, *, name: str) -> tuple[Any, ...]:
+    """A list or tuple as a tuple, else a refusal."""
+    if not isinstance(asked, (list, tuple)):
+        raise TacitError(f"{name} must be a list, got {asked!r}.")
+    return tuple(asked)
+
+
 def _check_features(names: tuple[Any, ...]) -> None:
     if not names or len(set(names)) != len(names) or not set(names) <= set(FEATURES):
-        raise TacitError(f"features must be some of {', '.join(FEATURES)}, or all, got {names!r}.")
+        raise TacitError(
+            f"features must be some of {', '.join(FEATURES)}, or all, got {list(names)!r}."
+        )

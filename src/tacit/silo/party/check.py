@@ -13,13 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tacit.errors import TacitError
+from tacit.silo.party.data_budget import DataBudget
 from tacit.silo.party.folder import PartyFolder
 from tacit.silo.party.hello import Refusal, facts_in, hello_of
 from tacit.silo.party.links.frames import FrameError, encode, read_frame
 from tacit.silo.party.links.gate import ForeignCertificate, Gate, Purpose, stream_protocol
 from tacit.silo.party.links.mesh import RETRY_SECONDS, foreign_certificate
 from tacit.silo.party.own_data import OwnData
-from tacit.silo.party.party import first_refusal
+from tacit.silo.party.party import first_refusal, not_waiting_long
 from tacit.silo.party.programs import check_plan
 from tacit.silo.party.results import Results
 from tacit.silo.plan import Facts, complete_plan
@@ -40,23 +41,30 @@ class PeerCheck:
 
 
 def check_federation(
-    folder: PartyFolder, data: OwnData | Refusal, *, program: str | None = None
+    folder: PartyFolder,
+    data: OwnData | Refusal,
+    *,
+    program: str | None = None,
+    budget: DataBudget | None = None,
 ) -> dict[str, PeerCheck]:
     """Meet all other parties within `join_seconds`; what was found out about each, by name.
 
     Raises if this party itself cannot take part, or if the parties do not fit together.
     """
-    refusal = first_refusal(folder, Results(folder.out), program, touch=False)
-    found = asyncio.run(_meet(folder, refusal or data))
+    refusal = first_refusal(folder, Results(folder.out), program)
     problem = refusal or (data if isinstance(data, Refusal) else None)
     if problem is not None:
+        asyncio.run(_meet(not_waiting_long(folder), problem))
         raise problem
+    found = asyncio.run(_meet(folder, data))
     assert isinstance(data, OwnData)
     facts = [data.facts() if n == folder.name else found[n].facts for n in folder.terms.parties]
     known = [fact for fact in facts if fact is not None]
     if len(known) == len(facts):
         plan = complete_plan(folder.terms, known)
         check_plan(plan, memory_gb=folder.limits.memory_gb)
+    if budget is not None:
+        budget.check(folder.terms.params, rank=folder.rank)
     return found
 
 

@@ -100,7 +100,7 @@ def run_order(order: Header, payload: bytes, box: EngineMailbox) -> tuple[Header
         link=link,
         log=log,
         compiler=Compiler(cache),
-        progress=box.progress,
+        report=box.progress,
     )
     start = time.monotonic()
     result = program(session, inputs, plan)

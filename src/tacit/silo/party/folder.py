@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import TacitError, check_positive
+from tacit.errors import TacitError, check_positive, reason_of
 from tacit.silo.plan import Terms, terms_from_dict
 from tacit.system.certificates import fingerprint, self_signed
 from tacit.system.files import write_atomic
@@ -211,7 +211,9 @@ def _join_certificates(peers: Sequence[Peer], home: Path) -> Path:
     try:
         joined = b"".join(peer.certificate.read_bytes() for peer in peers)
     except OSError as error:
-        raise TacitError(f"cannot read a peer's certificate: {error}.") from error
+        raise TacitError(
+            f"cannot read the certificate {error.filename}: {reason_of(error)}."
+        ) from error
     trusted = home / "trusted.pem"
     if not trusted.exists() or trusted.read_bytes() != joined:
         write_atomic(trusted, joined)

@@ -34,6 +34,7 @@ from tacit.silo.party.receipts import Receipt, read_receipt
 from tacit.silo.plan import Plan
 from tacit.silo.secure.compiler import default_cache
 from tacit.silo.secure.session import LocalInputs
+from tacit.system.posix import needs_posix
 from tacit.system.progress import Progress, silent
 
 # Below the range from which systems hand out ports, so that nobody is given one of ours.
@@ -69,6 +70,7 @@ def run_federation(
     that machine's owner; it is the same protocol that separate machines run.
     Opens: what the receipts list.
     """
+    needs_posix("secure training")
     if len(inputs) != plan.n_parties:
         raise TacitError(f"the plan has {plan.n_parties} parties, got {len(inputs)} inputs.")
     start = time.monotonic()

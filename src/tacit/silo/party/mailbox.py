@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from tacit.errors import TacitError
@@ -52,9 +53,12 @@ class EngineMailbox:
                 f"party '{self.names[sender]}' sent no share for {self.timeout:g} s"
             ) from None
 
-    def progress(self, done: int, total: int, message: str) -> None:
+    def progress(
+        self, done: int, total: int, message: str, numbers: Mapping[str, float | None]
+    ) -> None:
         """Tell the party where the program is."""
-        self._frames.send({"t": "progress", "done": done, "total": total, "message": message})
+        step = {"done": done, "total": total, "message": message}
+        self._frames.send({"t": "progress", **step, **numbers})
 
     def wait_for_end(self) -> None:
         """Stay: leaving now would lose what SPU still has to send; the party ends us."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.errors import BundleError
+from tacit.errors import BundleError, reason_of
 from tacit.system.files import write_secret
 
 MODEL = "model.safetensors"
@@ -62,5 +62,5 @@ def read_model(folder: Path) -> dict[str, NDArray[Any]]:
     try:
         arrays = load((folder / MODEL).read_bytes())
     except (OSError, SafetensorError) as error:
-        raise BundleError(f"cannot read {folder / MODEL}: {error}.") from error
+        raise BundleError(f"cannot read {folder / MODEL}: {reason_of(error)}.") from error
     return {name: np.asarray(array) for name, array in arrays.items()}

@@ -35,17 +35,25 @@ class OwnData:
         )
 
 
-def read_data(path: Path | None, *, label: str | None = None) -> OwnData:
-    """A party's data file in any of the formats that the package reads, or a `Refusal`."""
+def read_data(source: str | Path | None, *, label: str | None = None) -> OwnData:
+    """A party's data, or a `Refusal`: a file in any format that the package reads, or the training
+    part of a data set that is at hand by name, for a try-out.
+    """
     from tacit.data.formats import read_table
+    from tacit.data.load import known_names, load_part
 
-    if path is None or not path.is_file():
-        what = "this party has no data" if path is None else f"there is no data file {path}"
+    by_name = source is not None and str(source) in known_names()
+    if source is None or not (Path(source).is_file() or by_name):
+        what = "this party has no data" if source is None else f"there is no data file {source}"
         raise Refusal(
             f"{what}; give --data FILE, or 'data' in party.toml.", public="it has no data file"
         )
     try:
-        X, labels = read_table(path, label=label)
+        if Path(source).is_file():
+            X, labels = read_table(Path(source), label=label)
+        else:
+            X, found = load_part(str(source), otherwise="train", label=label)
+            labels = np.asarray(found, dtype=np.str_)
     except TacitError as error:
         raise Refusal(str(error), public="its own data were rejected") from error
     return OwnData(X=X, labels=labels)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.silo.party.data_budget import DataBudget
 from tacit.silo.party.engine_process import EngineProcess
 from tacit.silo.party.folder import PartyFolder, check_fingerprint
 from tacit.silo.party.hello import Refusal, cannot_take_part, facts_in, hello_of
@@ -25,16 +26,17 @@ from tacit.silo.party.links.tunnel import EngineFolder, Tunnel
 from tacit.silo.party.model_file import bind_to_series
 from tacit.silo.party.own_data import OwnData
 from tacit.silo.party.programs import check_params, check_plan, program_path
+from tacit.silo.party.progress_relay import ProgressRelay, Step
 from tacit.silo.party.receipts import receipt_from_dict
 from tacit.silo.party.results import Outcome, Results
 from tacit.silo.party.run_log import RunLog, no_log
-from tacit.silo.party.spending import DataBudget
 from tacit.silo.plan import (
     COMPUTING,
     Facts,
     Plan,
     complete_plan,
 )
+from tacit.system.posix import needs_posix
 from tacit.system.progress import Progress, silent
 
 # After our own engine lost contact: how long to wait for the party at fault to be named.
@@ -70,9 +72,7 @@ class Party:
         self._results = Results(folder.out)
         data = first_refusal(folder, self._results, program) or data
         if isinstance(data, Refusal):
-            # Join only to tell the others, and do not wait long for them.
-            short = min(folder.limits.join_seconds, BAD_DATA_SECONDS)
-            folder = replace(folder, limits=replace(folder.limits, join_seconds=short))
+            folder = not_waiting_long(folder)
         self._folder = folder
         self._agreed_program = program
         self._data: OwnData | TacitError = data
@@ -86,6 +86,13 @@ class Party:
         self._outcome: Outcome | None = None
         self._gate = Gate(folder)
         self._mesh = Mesh(folder, self._gate, on_hello=self._heard_hello, on_frame=self._heard_peer)
+        self._relay = ProgressRelay(
+            rank=folder.rank,
+            n_parties=len(folder.terms.parties),
+            n_computing=COMPUTING[folder.terms.protocol],
+            send=self._mesh.send,
+            show=self._show_progress,
+        )
         self._scratch = EngineFolder()
         self._tunnel = Tunnel(
             self._gate,
@@ -147,7 +154,9 @@ class Party:
             assert isinstance(self._data, Refusal)
             mine = self._data
         self._mesh.open(hello_of(self._folder, mine))
-        self._log("waiting", parties=[peer.name for peer in self._mesh.others])
+        others = [peer.name for peer in self._mesh.others]
+        self._progress(0, 1, f"waiting for {', '.join(others)}")
+        self._log("waiting", parties=others)
 
     def _cannot_take_part(self, refusal: Refusal) -> RunFailure:
         return cannot_take_part(self._folder.name, refusal.public)
@@ -212,7 +221,7 @@ class Party:
         if kind == "mail":
             self._mesh.send(int(header["to"]), {"t": "mail", "h": header["h"]}, payload)
         elif kind == "progress":
-            self._show_progress(header)
+            self._relay.heard_engine(header)
         elif kind == "result":
             self._keep_result(header, payload)
         elif kind == "error":
@@ -228,6 +237,8 @@ class Party:
     def _heard_peer(self, rank: int, header: Header, payload: bytes) -> None:
         if header["t"] == "mail":
             self._engine.send({"t": "mail", "from": rank, "h": header["h"]}, payload)
+        elif header["t"] == "progress":
+            self._relay.heard_peer(rank, header)
         elif header["t"] == "done":
             self._done.add(rank)
 
@@ -267,11 +278,9 @@ class Party:
             name = self._folder.terms.parties[rank]
             self._mesh.fail(name, f"party '{name}' {reason}; start all parties again.")
 
-    def _show_progress(self, header: Header) -> None:
-        done, total, message = header["done"], header["total"], header["message"]
-        self._progress(done, total, message)
-        sent = self._tunnel.n_sent
-        self._log("progress", done=done, total=total, message=message, engine_bytes_sent=sent)
+    def _show_progress(self, step: Step) -> None:
+        self._progress(step.done, step.total, step.words)
+        self._log("progress", **asdict(step), engine_bytes_sent=self._tunnel.n_sent)
 
     def _keep_result(self, header: Header, payload: bytes) -> None:
         """Have the result on the drive before the others are told that this party is done."""
@@ -298,7 +307,7 @@ class Party:
 
     async def _wait(self) -> Outcome:
         while not self._finished and not self._mesh.failed.done():
-            if self._tunnel.is_complete:
+            if self._tunnel.is_complete and self._mesh.is_complete:
                 await self._gate.shut()  # nobody else is expected
             await asyncio.sleep(0.02)
         if not self._finished:
@@ -310,13 +319,14 @@ class Party:
         return self._outcome
 
 
-def first_refusal(
-    folder: PartyFolder, results: Results, program: str | None, *, touch: bool = True
-) -> Refusal | None:
-    """Why this party cannot take part, whatever its data are; None if it can.
+def not_waiting_long(folder: PartyFolder) -> PartyFolder:
+    """The folder of a party that joins only to tell the others that it cannot take part."""
+    short = min(folder.limits.join_seconds, BAD_DATA_SECONDS)
+    return replace(folder, limits=replace(folder.limits, join_seconds=short))
 
-    `touch` puts the results of an earlier run aside.
-    """
+
+def first_refusal(folder: PartyFolder, results: Results, program: str | None) -> Refusal | None:
+    """Why this party cannot take part, whatever its data are; None if it can."""
     try:
         check_fingerprint(folder)
     except TacitError as error:
@@ -325,7 +335,7 @@ def first_refusal(
     try:
         program_path(folder.terms.program, agreed=program)
         check_params(folder.terms.program, folder.terms.params)
-        results.begin(touch=touch)
+        results.begin()
     except Refusal as refusal:
         return refusal
     except OSError as error:
@@ -351,6 +361,7 @@ def run_party(
     Opens: what the receipt lists, nothing else.
     Debits `budget` before anything is shared, if the plan has an epsilon.
     """
+    needs_posix("a party")
 
     async def run() -> Outcome:
         # Failed handshakes by strangers do not matter; everything else is handled where it occurs.

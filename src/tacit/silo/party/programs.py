@@ -60,9 +60,9 @@ def check_plan(plan: Plan, *, memory_gb: float | None) -> None:
     free = available_memory_gb() if memory_gb is None else memory_gb
     if free is not None and needed > free:
         raise Refusal(
-            f"the plan needs at least {needed:.2f} GB of memory and this party has {free:.2f} GB; "
+            f"the plan needs about {needed:.2f} GB of memory and this party has {free:.2f} GB; "
             "agree on fewer series or candidates, or raise limits.memory_gb.",
-            public=f"it has too little memory for this plan, which needs at least {needed:.2f} GB",
+            public=f"it has too little memory for this plan, which needs about {needed:.2f} GB",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.errors import BundleError
 from tacit.guarantee import MpcGuarantee
-from tacit.silo.party.spending import opened_privacy
+from tacit.silo.party.data_budget import opened_privacy
 from tacit.silo.plan import Plan, plan_from_dict
 from tacit.silo.secure.openings import Opening, opening_from_dict, summarise
 from tacit.system.files import write_secret
@@ -106,6 +106,14 @@ def read_receipt(folder: Path) -> Receipt:
     """Read a party's receipt."""
     try:
         plain = json.loads((folder / RECEIPT).read_text())
-    except (OSError, ValueError) as error:
+    except FileNotFoundError as error:
+        earlier = folder / f"{RECEIPT}.previous"
+        hint = f", only that of an earlier run, {earlier.name}" if earlier.exists() else ""
+        raise BundleError(
+            f"there is no {RECEIPT} in {folder}{hint}; give the folder where a party's run ended."
+        ) from error
+    except OSError as error:
+        raise BundleError(f"cannot read {folder / RECEIPT}: {error.strerror}.") from error
+    except ValueError as error:
         raise BundleError(f"cannot read {folder / RECEIPT}: {error}.") from error
     return receipt_from_dict(plain)

@@ -27,29 +27,24 @@ class Results:
         self._folder = folder
         self._stage = folder / _STAGE
 
-    def begin(self, *, touch: bool = True) -> None:
-        """Check the folder; nothing of an earlier run may pass for this one's result, nor be lost.
-
-        Without `touch` an earlier result stays where it is.
-        """
+    def begin(self) -> None:
+        """Check that the folder can be written to; an earlier result stays where it is."""
         write_atomic(self._folder / ".writable", b"")
         (self._folder / ".writable").unlink()
-        if not touch:
-            return
-        self.drop()
-        for name in (MODEL, RECEIPT):
-            earlier = self._folder / name
-            if earlier.exists():
-                earlier.replace(earlier.with_name(f"{name}.previous"))
 
     def stage(self, outcome: Outcome) -> None:
         """Have everything on the drive, where nobody takes it for a result yet."""
+        self.drop()
         if outcome.model is not None:
             write_model(self._stage, outcome.model)
         write_receipt(self._stage, outcome.receipt)
 
     def publish(self) -> None:
-        """Move what was staged to its place, the receipt last."""
+        """Move what was staged to its place, the receipt last; an earlier result goes aside."""
+        for name in (RECEIPT, MODEL):
+            earlier = self._folder / name
+            if earlier.exists():
+                earlier.replace(earlier.with_name(f"{name}.previous"))
         for name in (MODEL, RECEIPT):
             staged = self._stage / name
             if staged.exists():

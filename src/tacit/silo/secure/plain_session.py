@@ -194,7 +194,9 @@ class PlainSession:
         """See `Session.public_barrier`."""
         self._next("barrier")
 
-    def progress(self, done: int, total: int, message: str) -> None:
+    def progress(
+        self, done: int, total: int, message: str, *, seconds_left: float | None = None
+    ) -> None:
         """See `Session.progress`."""
         if self.rank == 0:
             self._progress(done, total, message)

@@ -201,12 +201,12 @@ class Replicated:
             p_low, p_high = _take(propagate, odd, 2), _take(propagate, odd + 1, 2)
             # The lowest group's `propagate` is never used, so it need not be computed.
             first = 1 - odd
-            left = _joined(p_high, _take(p_high, first, 1))
-            right = _joined(g_low, _take(p_low, first, 1))
+            left = joined(p_high, _take(p_high, first, 1))
+            right = joined(g_low, _take(p_low, first, 1))
             product = self.boolean_and(left, right)
             merged = _xor(g_high, _take(product, 0, 1, pairs))
-            generate = _joined(_take(generate, 0, 1, odd), merged)
-            propagate = _joined(_take(propagate, 0, 1, 1), _take(product, pairs, 1))
+            generate = joined(_take(generate, 0, 1, odd), merged)
+            propagate = joined(_take(propagate, 0, 1, 1), _take(product, pairs, 1))
         return generate[0][0], generate[1][0]
 
     def negative(self, x: Pair, *, n_bits: int | None = None) -> Pair:
@@ -251,7 +251,7 @@ class Replicated:
                 shape = (half, *left[i][0].shape[1:])
                 stop = start + math.prod(shape)
                 won = (winners[0][start:stop].reshape(shape), winners[1][start:stop].reshape(shape))
-                left[i], start = _joined(won, _take(left[i], 2 * half, 1)), stop
+                left[i], start = joined(won, _take(left[i], 2 * half, 1)), stop
         return [(x[0][0], x[1][0]) for x in left]
 
     def shifted(self, x: Pair, *, shift: int) -> Pair:
@@ -313,5 +313,6 @@ def _xor(x: Pair, y: Pair) -> Pair:
     return x[0] ^ y[0], x[1] ^ y[1]
 
 
-def _joined(x: Pair, y: Pair) -> Pair:
+def joined(x: Pair, y: Pair) -> Pair:
+    """The words of both, one after the other, without a message."""
     return np.concatenate([x[0], y[0]]), np.concatenate([x[1], y[1]])

@@ -151,8 +151,13 @@ class Session(Protocol):
         """Wait until every owner has reached this point."""
         ...
 
-    def progress(self, done: int, total: int, message: str) -> None:
-        """Show this owner how far the program is; nothing is sent to others."""
+    def progress(
+        self, done: int, total: int, message: str, *, seconds_left: float | None = None
+    ) -> None:
+        """Show how far the program is: here, and what P0 says at owners that do not compute.
+
+        The message, and when it comes, must depend on public numbers and clocks only.
+        """
         ...
 
 

@@ -110,9 +110,18 @@ def share_of(words: Pair) -> Any:
     meta = libspu.ValueMeta()
     meta.data_type, meta.visibility = libspu.DataType.DT_I64, libspu.Visibility.VIS_SECRET
     meta.shape, meta.storage_type = list(words[0].shape), _ADDITIVE
-    chunk = libspu.ValueChunk()
-    chunk.content = np.stack(words, axis=-1).tobytes()
-    chunk.total_bytes, chunk.chunk_offset = len(chunk.content), 0
     share = libspu.Share()
-    share.meta, share.share_chunks = meta.SerializeToString(), [chunk.SerializeToString()]
+    share.meta, share.share_chunks = meta.SerializeToString(), [_chunk_of(words)]
     return share
+
+
+def _chunk_of(words: Pair) -> bytes:
+    """All words as one chunk; copies are dropped early, because a table may be large."""
+    from spu import libspu
+
+    chunk = libspu.ValueChunk()
+    content = np.stack(words, axis=-1).tobytes()
+    chunk.total_bytes, chunk.chunk_offset = len(content), 0
+    chunk.content = content
+    del content
+    return bytes(chunk.SerializeToString())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ from tacit.silo.secure.openings import Opening
 from tacit.silo.secure.replicated import Pair, Replicated
 from tacit.silo.secure.session import JaxFunction, Shared, Static, check_share
 from tacit.silo.secure.shares import check_copies, frame_of, share_from, share_of, words_of
-from tacit.system.progress import Progress, silent
+
+# How far the program is: steps done, of how many, in words, and further numbers by name.
+Report = Callable[[int, int, str, Mapping[str, float | None]], None]
 
 
 def runtime_config(plan: Plan) -> Any:
@@ -64,7 +66,7 @@ class SpuSession:
         link: Any | None,
         log: Path,
         compiler: Compiler,
-        progress: Progress = silent,
+        report: Report = lambda _done, _total, _message, _numbers: None,
     ) -> None:
         import spu
 
@@ -83,7 +85,7 @@ class SpuSession:
         self._log = EngineLog(log)
         self._compiler = compiler
         self._agreed_code: set[str] = set()
-        self._progress = progress
+        self._report = report
         self._calls = 0
         self._other_rounds = 0  # of the engine and of mail
         self.compile_seconds = 0.0
@@ -291,9 +293,12 @@ class SpuSession:
             for rank in others:
                 meter.receive(rank, kind="barrier", number=number, name="")
 
-    def progress(self, done: int, total: int, message: str) -> None:
+    def progress(
+        self, done: int, total: int, message: str, *, seconds_left: float | None = None
+    ) -> None:
         """See `Session.progress`."""
-        self._progress(done, total, f"{message}, {self.bytes_sent / 1e6:.1f} MB sent")
+        numbers = {"seconds_left": seconds_left, "bytes_sent": self.bytes_sent}
+        self._report(done, total, message, numbers)
 
     def _next(self) -> int:
         self._calls += 1

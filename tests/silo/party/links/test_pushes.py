@@ -23,6 +23,11 @@ def test_pushes_of_the_peer_itself_pass_in_pieces(rank: int, size: int) -> None:
         check.feed(push(rank + 1))
 
 
+def test_defaults_that_a_newer_engine_writes_out_pass() -> None:
+    written = field(10, 0) + field(11, 0) + field(12, b"")
+    PushCheck(1).feed(message(field(1, 1) + field(2, b"k") + field(3, b"v"), meta(more=written)))
+
+
 @pytest.mark.parametrize(
     "forged",
     [
@@ -38,6 +43,8 @@ def test_pushes_of_the_peer_itself_pass_in_pieces(rank: int, size: int) -> None:
         message(field(1, 1), meta(service=b"flags")),
         message(field(1, 1), meta(method=b"Pull")),
         message(field(1, 1), meta(more=field(5, 3))),  # an attachment
+        message(field(1, 1), meta(more=field(10, 1))),  # content that is no protobuf
+        message(field(1, 1), meta(more=field(11, 1) + field(12, b"abcd"))),  # a checksum
         message(field(1, 1), meta(more=field(1, field(1, b"flags")))),
         message(field(1, 1), field(1, field(1, SERVICE) + field(2, b"Push")) + field(3, 1)),
         message(field(1, 1), b""),
@@ -45,7 +52,7 @@ def test_pushes_of_the_peer_itself_pass_in_pieces(rank: int, size: int) -> None:
         b"GET /flags HTTP/1.1\r\nHost: x\r\n\r\n",
         b"\x00" * 12,
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_everything_else_is_refused(forged: bytes) -> None:
     for size in (1, len(forged)):

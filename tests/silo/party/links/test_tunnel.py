@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,13 +15,21 @@ from typing import Any
 import pytest
 
 from silo_pushes import push
-from tacit.silo.party.folder import Limits, PartyFolder, read_folder, write_folders
+from silo_relay import Relay, relay
+from tacit.silo.party.folder import (
+    Limits,
+    PartyFolder,
+    read_folder,
+    split_address,
+    write_folders,
+)
 from tacit.silo.party.links.gate import ForeignCertificate, Gate, Purpose
 from tacit.silo.party.links.tunnel import EngineFolder, Tunnel
 from tacit.silo.party.localhost import local_addresses
 from tacit.silo.plan import Terms
 
 TERMS = Terms(program="fedst", parties=("a", "b", "c"), protocol="ABY3")
+LIMITS = Limits()
 LONG = 60.0  # for a busy machine
 
 
@@ -75,12 +85,20 @@ class End:
 
 
 @asynccontextmanager
-async def two_ends(tmp_path: Path) -> AsyncIterator[tuple[End, End]]:
+async def two_ends(
+    tmp_path: Path, *, limits: Limits = LIMITS, lines: list[Relay] | None = None
+) -> AsyncIterator[tuple[End, End]]:
+    """`lines` is given the line from a to b, if asked for."""
     with (
         local_addresses(3) as addresses,
+        relay(split_address(addresses[1])) as line,
         tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as short,
     ):
-        configs = write_folders(tmp_path / "f", TERMS, addresses=addresses, limits=Limits())
+        configs = write_folders(tmp_path / "f", TERMS, addresses=addresses, limits=limits)
+        if lines is not None:
+            lines.append(line)
+            text = configs["a"].read_text().replace(addresses[1], line.address)
+            configs["a"].write_text(text)
         ends = []
         for name in "ab":
             home = Path(short) / name
@@ -144,6 +162,34 @@ def test_a_peer_that_forges_a_message_is_named_at_once(
             assert is_fault
             assert bytes(b.heard) == push(0)  # nothing of it reached the engine
             await asyncio.wait_for(reader.read(), LONG)  # and the line is closed
+
+    run(work())
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the limit is Linux's")
+@pytest.mark.seconds
+@pytest.mark.parametrize("silence", [1.5, 60.0])
+def test_a_line_that_takes_nothing_more_is_given_up(tmp_path: Path, silence: float) -> None:
+    """After twice `silence_seconds`; with a long one the line is still open by then."""
+
+    async def work() -> None:
+        lines: list[Relay] = []
+        limits = Limits(silence_seconds=silence)
+        async with two_ends(tmp_path, limits=limits, lines=lines) as (a, b):
+            await b.start_engine()
+            reader, writer = await a.to(1)
+            writer.write(push(0))
+            assert await asyncio.wait_for(reader.readexactly(2), LONG) == b"ok"
+            lines[0].hold_engines()
+            writer.write(push(0, bytes(60_000_000)))  # more than all buffers on the way hold
+            start = time.monotonic()
+            if silence < 10.0:
+                await until(lambda: a.lost)
+                assert a.lost == [(1, "closed the connection of its engine", False)]
+                assert time.monotonic() - start > 1.5 * silence
+            else:
+                await asyncio.sleep(6.0)
+                assert a.lost == []
 
     run(work())
 

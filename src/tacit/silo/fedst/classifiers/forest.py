@@ -60,6 +60,15 @@ def default_depth(n_classes: int) -> int:
     return min(8, max(5, math.ceil(math.log2(max(2, n_classes))) + 2))
 
 
+def check_rows(n_rows: int) -> None:
+    """Refuse more series than the exact scores of splits can hold."""
+    if n_rows > MAX_ROWS:
+        raise TacitError(
+            f"the exact split scores of a forest take at most {MAX_ROWS} series, got {n_rows}; "
+            "choose ridge, or have the parties bring a sample."
+        )
+
+
 def choose_shape(
     *,
     n_trees: int,
@@ -72,11 +81,7 @@ def choose_shape(
     bootstrap: bool = True,
 ) -> ForestShape:
     """Fill in the defaults: about the square root of the features at each level of a tree."""
-    if n_rows > MAX_ROWS:
-        raise TacitError(
-            f"the exact split scores take at most {MAX_ROWS} series, got {n_rows}; "
-            "have the parties bring a sample."
-        )
+    check_rows(n_rows)
     return ForestShape(
         n_trees=n_trees,
         depth=default_depth(n_classes) if depth is None else depth,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
+from tacit.errors import TacitError
 from tacit.silo.fedst.classifiers.standard import STANDARD_BITS, Standardisation
 from tacit.silo.secure.session import Arrays
 
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 _MOMENTUM = 0.9
 # Weights are trained in this unit: their steps would vanish in the engine's 18 fraction bits.
 _WEIGHT_UNIT = 2.0**-6
+MAX_ROWS = 4096
+
+
+def check_logistic_rows(n_rows: int) -> None:
+    """Refuse more series than 1/M in the engine's 18 fraction bits holds to one percent."""
+    if n_rows > MAX_ROWS:
+        raise TacitError(
+            f"a logistic regression takes at most {MAX_ROWS} series in all, got {n_rows}; choose "
+            "classifier 'ridge', or have the parties bring a sample."
+        )
 
 
 def train_logistic(

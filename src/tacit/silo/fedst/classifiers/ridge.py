@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.silo.fedst.classifiers.standard import LARGEST, STANDARD_BITS, Standardisation
 from tacit.silo.secure.kernels import Kernel, Shape
-from tacit.silo.secure.replicated import Pair, Replicated
+from tacit.silo.secure.replicated import Pair, Replicated, joined
 from tacit.silo.secure.session import Arrays
 from tacit.silo.secure.wrapping import wrapping_matmul
 
 if TYPE_CHECKING:
     from jax import Array
 
-_LARGEST_BITS = LARGEST.bit_length() - 1
 _E_BITS = 30  # fraction bits of E, whose entries lie within 1
 _SCALE_BITS = 60  # the secret factor is 2^60 / t
 _TRACE_BITS = 48
@@ -176,7 +175,7 @@ def _start(
     if scales.cross_shift:
         cross = party.shifted_signed(cross, shift=scales.cross_shift)
     factor = _secret_factor(party, gram, scales, diagonal=upper[0] == upper[1])
-    scaled = party.multiply(_joined(gram, cross), factor)
+    scaled = party.multiply(joined(gram, cross), factor)
     step = party.shifted_signed((scaled[0][:cut], scaled[1][:cut]), shift=_SCALE_BITS - _E_BITS)
     first = party.shifted_signed((scaled[0][cut:], scaled[1][cut:]), shift=scales.start_shift)
     one = party.constant(2**_E_BITS, (k,), np.uint64)
@@ -228,10 +227,6 @@ def _symmetric(upper: NDArray[Any], k: int) -> NDArray[Any]:
     matrix[np.triu_indices(k)] = upper
     matrix.T[np.triu_indices(k)] = upper
     return matrix
-
-
-def _joined(x: Pair, y: Pair) -> Pair:
-    return np.concatenate([x[0], y[0]]), np.concatenate([x[1], y[1]])
 
 
 def _weights_and_biases(table: Shape, indicators: Shape, *, doublings: int) -> Shape:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.silo.fedst.distances import DISTANCE_BITS
 from tacit.silo.secure.kernels import Kernel, Shape
 from tacit.silo.secure.replicated import Pair, Replicated
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 STANDARD_BITS = 10
 # A root keeps two bits of fraction: distances of 20 bits become integers of 12.
-_ROOT_FRACTION_BITS = 2
-ROOT_BITS = DISTANCE_BITS // 2 + _ROOT_FRACTION_BITS
+ROOT_FRACTION_BITS = 2
+ROOT_BITS = DISTANCE_BITS // 2 + ROOT_FRACTION_BITS
 _MULTIPLIER_BITS = 20
 # Standardised features beyond 8 deviations of P0's own are clipped: they would drown the rest.
 LARGEST = 8 * 2**STANDARD_BITS
@@ -47,18 +47,23 @@ class Standardisation:
         return np.asarray(ints).T / 2.0**STANDARD_BITS
 
 
-def standard_from(own_features: Integers) -> Standardisation:
-    """Centre and multiplier from P0's own features (K, M0)."""
+def standard_from(own_features: Integers, least: Floats | None = None) -> Standardisation:
+    """Centre and multiplier from P0's own features (K, M0).
+
+    `least` are the smallest deviations (K,), of roots, by which a feature is divided.
+    """
     own = plain_roots(own_features)
     centre = np.rint(own.mean(axis=1, keepdims=True)).astype(np.int64)
     deviation = np.maximum(own.std(axis=1, keepdims=True), _SMALLEST_DEVIATION)
+    if least is not None:
+        deviation = np.maximum(deviation, least[:, None])
     multiplier = np.rint(2.0 ** (STANDARD_BITS + _MULTIPLIER_BITS) / deviation).astype(np.int64)
     return Standardisation(centre=centre, multiplier=multiplier)
 
 
 def plain_roots(features: Integers) -> Integers:
     """`roots` in plaintext; floor(sqrt(x)) is exact in float64 for integers of 24 bits."""
-    found: Integers = np.floor(np.sqrt(features * 4.0**_ROOT_FRACTION_BITS)).astype(np.int64)
+    found: Integers = np.floor(np.sqrt(features * 4.0**ROOT_FRACTION_BITS)).astype(np.int64)
     return found
 
 
@@ -66,7 +71,7 @@ def roots(features: Array) -> Array:
     """floor(2**2 sqrt(x)) of integers below 2**20, bit by bit, exactly; opens nothing."""
     import jax.numpy as jnp
 
-    square = features * 4**_ROOT_FRACTION_BITS
+    square = features * 4**ROOT_FRACTION_BITS
     root = jnp.zeros_like(features)
     for bit in reversed(range(ROOT_BITS)):
         longer = root + 2**bit
@@ -104,7 +109,7 @@ def _replicated(party: Replicated, features: Pair, centre: Pair, multiplier: Pai
 def _replicated_roots(party: Replicated, features: Pair) -> Pair:
     """`roots` by the schoolbook method: what is left of the square shrinks with every bit."""
     word = np.uint32
-    left = [x.astype(word) << word(2 * _ROOT_FRACTION_BITS) for x in features]
+    left = [x.astype(word) << word(2 * ROOT_FRACTION_BITS) for x in features]
     root = [np.zeros_like(x) for x in left]
     for bit in reversed(range(ROOT_BITS)):
         # (root + 2^bit)^2 - root^2, which fits or not.

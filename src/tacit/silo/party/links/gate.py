@@ -20,7 +20,8 @@ from tacit.silo.party.folder import PartyFolder, split_address
 from tacit.system.certificates import check_private, fingerprint, mutual_tls
 
 HANDSHAKE_SECONDS = 10.0
-# Connections in their handshake; beyond, the oldest is closed. A real one takes milliseconds.
+# Connections in their handshake; beyond, the oldest is closed. A real one takes a few times the
+# delay of its line.
 MOST_PENDING = 64
 _BACKLOG = 128
 _READ_LIMIT = 1 << 20

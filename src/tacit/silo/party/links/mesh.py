@@ -50,6 +50,7 @@ class _PeerState:
     heard: float = field(default_factory=time.monotonic)
     greeted: asyncio.Event = field(default_factory=asyncio.Event)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
     finished: bool = False
 
 
@@ -99,6 +100,11 @@ class Mesh:
         self._joined = True
         self._start(self._send_heartbeats())
         self._start(self._watch_silence())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every other party has connected to this one: nobody else is expected."""
+        return all(peer.came.is_set() for peer in self.others)
 
     async def _linger(self) -> None:
         """Stay a little after an early refusal, so that parties that come later learn why."""
@@ -171,6 +177,7 @@ class Mesh:
             if header.get("dry"):
                 return  # only a check
             self._note_hello(peer, header)
+            peer.came.set()
             await self._receive(peer, reader)
         except (OSError, ssl.SSLError, asyncio.IncompleteReadError, FrameError):
             pass  # it left before saying anything
@@ -243,6 +250,7 @@ class Mesh:
             peer.accepted.clear()
             self._start(self._connect(peer))
         peer.greeted.clear()
+        peer.came.clear()
 
     def _blame_death(self, peer: _PeerState) -> None:
         if not peer.finished and not self._closing:

@@ -16,8 +16,11 @@ _HEAD = struct.Struct(">4sII")
 _MAGIC = b"PRPC"
 _LARGEST_META = 1 << 12
 _SERVICE, _METHOD = b"org.interconnection.link.ReceiverService", b"Push"
-# Fields of brpc's meta data: the request, its compression, the number that its answer bears.
-_REQUEST, _COMPRESSION, _CORRELATION = 1, 3, 4
+# Fields of brpc's meta data: the request, and the number that its answer bears.
+_REQUEST, _CORRELATION = 1, 4
+# Compression, kind of content, kind of checksum and checksum: newer engines write the defaults out,
+# and anything but a default is refused.
+_DEFAULTS = (3, 10, 11, 12)
 # Fields of a push, as their tags: sender, key, value, kind of transfer, and part of a whole.
 _SENDER_RANK, _PUSH_TAGS = 0x08, frozenset((0x08, 0x12, 0x1A, 0x20, 0x2A))
 _VARINT, _BYTES = 0, 2
@@ -79,7 +82,9 @@ def _check_meta(meta: bytes) -> None:
     fields = _fields(meta)
     request = fields.pop(_REQUEST, None)
     fields.pop(_CORRELATION, None)
-    if fields.pop(_COMPRESSION, 0) or fields or not isinstance(request, bytes):
+    if any(fields.pop(number, 0) for number in _DEFAULTS) or fields:
+        raise ForgedPush("a message with content that engines do not send")
+    if not isinstance(request, bytes):
         raise ForgedPush("a message with content that engines do not send")
     called = _fields(request)
     if (called.get(1), called.get(2)) != (_SERVICE, _METHOD):

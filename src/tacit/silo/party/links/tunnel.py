@@ -255,7 +255,8 @@ class _End(asyncio.Protocol):
         self.drop()
         for end in (self, self.other):
             if end is not None and end._transport is not None:
-                end._transport.abort()
+                with suppress(AttributeError):  # Python 3.11.2, of a transport closed twice
+                    end._transport.abort()
 
     def _finish(self, reason: str, *, is_fault: bool = False) -> None:
         first, on_end = not self.is_closed, self.on_end

@@ -12,6 +12,8 @@ from typing import Any
 
 from tacit.errors import BudgetExceeded
 from tacit.guarantee import DpGuarantee, rounded_down, rounded_up
+from tacit.ledger import Ledger
+from tacit.ledger.known_series import marks_of, person_of, remember
 from tacit.ledger.persons import data_key, ledger_folder, ledger_path, open_person_ledger
 from tacit.silo.plan import Plan
 
@@ -43,13 +45,25 @@ class DataBudget:
     """The budget of one owner's series over all runs; `debit` comes before anything is shared.
 
     Guarantee: when `debit` returns, the run's epsilon is on disk; when it raises, nothing left.
-    Composes: runs on the same series, or under the same name, add up.
+    Composes: runs on the same series, or on half of them, or under the same name, add up.
     Not covered: other series about the same persons under no name; P0, to whom its own are open.
     """
 
     def __init__(self, X: Any, *, name: str | None = None, folder: Path | None = None) -> None:
-        self._subject = name or data_key(X)
-        self.path = ledger_path(ledger_folder(folder), self._subject)
+        self._folder, self._series = ledger_folder(folder), marks_of(X)
+        self._subject = person_of(
+            self._folder, self._series, name=name or "", otherwise=data_key(X)
+        )
+        self.path = ledger_path(self._folder, self._subject)
+
+    def check(self, params: Mapping[str, Any], *, rank: int) -> None:
+        """Refuse what `debit` would refuse, as far as is known now; nothing is written."""
+        cost = opened_privacy(params)
+        if cost is None or rank == 0 or not self.path.exists():
+            return
+        with open_person_ledger(self.path, budget_epsilon=cost.epsilon, budget_delta=None) as own:
+            if own.remaining().epsilon < cost.epsilon:
+                raise self._exceeded(own, cost)
 
     def debit(self, plan: Plan, *, rank: int) -> DpGuarantee | None:
         """Enter what the plan costs the owner `rank`, or refuse; None if it costs nothing."""
@@ -57,6 +71,7 @@ class DataBudget:
         if cost is None or rank == 0:
             return None
         with open_person_ledger(self.path, budget_epsilon=cost.epsilon, budget_delta=None) as own:
+            remember(self._folder, self._subject, self._series)
             try:
                 own.debit(
                     subject=self._subject,
@@ -65,12 +80,15 @@ class DataBudget:
                     subject_kind="model",
                 )
             except BudgetExceeded as error:
-                spent, left = own.spent().epsilon, own.remaining().epsilon
-                raise BudgetExceeded(
-                    f"the series of this party have spent epsilon {rounded_up(spent)} in all runs "
-                    f"together and {rounded_down(left)} is left of their budget, too little for "
-                    f"{rounded_up(cost.epsilon)}; nothing was shared, to allow it run 'tacit "
-                    f"ledger budget --db {self.path} --budget-epsilon "
-                    f'{rounded_up(spent + cost.epsilon)} --reason "another run"\'.'
-                ) from error
+                raise self._exceeded(own, cost) from error
         return cost
+
+    def _exceeded(self, own: Ledger, cost: DpGuarantee) -> BudgetExceeded:
+        spent, left = own.spent().epsilon, own.remaining().epsilon
+        return BudgetExceeded(
+            f"this run needs epsilon {rounded_up(cost.epsilon)}, and "
+            f"{rounded_down(left)} of this party's budget is left after "
+            f"{rounded_up(spent)} in earlier runs; nothing was shared. To allow it run "
+            f"'tacit ledger budget --db {self.path} --budget-epsilon "
+            f'{rounded_up(spent + cost.epsilon)} --reason "another run"\'.'
+        )

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from silo_parties import own_series, plan_of
-from tacit.errors import BudgetExceeded
+from tacit.errors import BudgetExceeded, LedgerError
 from tacit.guarantee import from_dict
 from tacit.ledger import Ledger
 from tacit.silo.fedst.settings import Settings
+from tacit.silo.party.data_budget import DataBudget, opened_privacy
 from tacit.silo.party.receipts import guarantee_of
-from tacit.silo.party.spending import DataBudget, opened_privacy
 from tacit.silo.plan import Plan
 
 
@@ -42,17 +42,42 @@ def test_a_second_run_on_the_same_series_is_refused(tmp_path: Path) -> None:
     cost = own.debit(plan(epsilon=2.0), rank=1)
     assert cost is not None
     assert (cost.epsilon, cost.unit) == (2.0, "series")
-    with pytest.raises(BudgetExceeded, match="have spent epsilon 2 in all runs together"):
+    with pytest.raises(BudgetExceeded, match="is left after 2 in earlier runs"):
         budget(tmp_path).debit(plan(epsilon=2.0, k=3), rank=1)
+    assert spent(own) == 2.0
+
+
+def test_a_check_finds_a_spent_budget_and_writes_nothing(tmp_path: Path) -> None:
+    own = budget(tmp_path)
+    own.check({"epsilon": 2.0}, rank=1)
+    assert not own.path.exists()
+    own.debit(plan(epsilon=2.0), rank=1)
+    own.check({"k": 3}, rank=1)
+    own.check({"epsilon": 1.0}, rank=0)
+    with pytest.raises(BudgetExceeded, match="have spent epsilon 2 in all runs together"):
+        own.check({"epsilon": 1.0}, rank=1)
     assert spent(own) == 2.0
 
 
 def test_other_series_have_a_budget_of_their_own_unless_they_are_named(tmp_path: Path) -> None:
     budget(tmp_path, rank=1).debit(plan(epsilon=2.0), rank=1)
     budget(tmp_path, rank=2).debit(plan(epsilon=2.0), rank=2)
-    budget(tmp_path, rank=1, name="ward 4").debit(plan(epsilon=2.0), rank=1)
+    named = tmp_path / "named"
+    budget(named, rank=1, name="ward 4").debit(plan(epsilon=2.0), rank=1)
     with pytest.raises(BudgetExceeded):
-        budget(tmp_path, rank=2, name="Ward  4").debit(plan(epsilon=2.0), rank=2)
+        budget(named, rank=2, name="Ward  4").debit(plan(epsilon=2.0), rank=2)
+
+
+def test_a_name_is_no_second_budget_for_series_that_had_one(tmp_path: Path) -> None:
+    """Seen to succeed at 56e7538: 2 were spent without a name and 2 with one."""
+    own = budget(tmp_path)
+    own.debit(plan(epsilon=2.0), rank=1)
+    with pytest.raises(LedgerError, match="counted under another name"):
+        budget(tmp_path, name="ward 4")
+    more = np.concatenate([own_series(1)[0], own_series(2)[0][:1]])
+    with pytest.raises(BudgetExceeded):
+        DataBudget(more, folder=tmp_path).debit(plan(epsilon=2.0), rank=1)
+    assert spent(own) == 2.0
 
 
 def test_the_initiator_pays_nothing_for_what_is_opened_to_itself(tmp_path: Path) -> None:
