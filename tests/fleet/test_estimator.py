@@ -26,7 +26,8 @@ def test_tacit_contract() -> None:
 
 
 def test_tacit_contract_in_published_mode() -> None:
-    check_tacit_classifier(lambda: DPTimeFLClassifier(**{**SMALL, "mode": "published"}))
+    published = {**SMALL, "mode": "published", "preset": "tuned"}
+    check_tacit_classifier(lambda: DPTimeFLClassifier(**published))
 
 
 @pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
@@ -58,10 +59,24 @@ def test_a_resumption_without_a_seed_needs_the_owners(tmp_path: Path) -> None:
 
 def test_published_mode_never_carries_an_epsilon() -> None:
     X, y = toy_problem()
-    classifier = DPTimeFLClassifier(**{**SMALL, "mode": "published", "n_rounds": 1})
-    classifier.fit(X, y)
+    published = {**SMALL, "mode": "published", "n_rounds": 1, "local_epochs": 1}
+    classifier = DPTimeFLClassifier(**published).fit(X, y)
     assert isinstance(classifier.guarantee_, Unprotected)
     assert classifier.guarantee_.nominal_epsilon == 8.0
+    paper = sum(value.numel() for value in classifier.run_.weights.values())
+    classifier = DPTimeFLClassifier(**published, network="light").fit(X, y)
+    light = sum(value.numel() for value in classifier.run_.weights.values())
+    assert light < 20_000 < 190_000 < paper
+
+
+def test_published_mode_is_ended_by_its_delta() -> None:
+    """By hand for rate 1/2, epsilon 8 and n rounds: delta = exp(n - 8) where order 1 is least."""
+    X, y = toy_problem()
+    published = {**SMALL, "mode": "published", "preset": "tuned", "n_rounds": 30}
+    for delta, rounds in ((0.1, 5), (0.4, 7)):
+        run = DPTimeFLClassifier(**published, delta=delta, proposals=[1.0, 2.0, 3.0, 9.0]).fit(X, y)
+        assert (run.run_.ended_by, len(run.history_)) == ("delta", rounds)
+        assert run.history_[-1].delta == pytest.approx(np.exp(rounds - 8.0))
 
 
 def test_the_history_holds_no_accuracy() -> None:
@@ -80,7 +95,7 @@ def test_the_history_holds_no_accuracy() -> None:
         ({"n_clients": 1}, "n_clients"),
         ({"n_clients": 1000}, "1000 clients"),
         ({"n_rounds": 0}, "n_rounds"),
-        ({"mechanism": "distributed"}, "privunit"),
+        ({"mechanism": "distributed", "local_epsilon": [1.0] * 4}, "privunit"),
     ],
 )
 def test_bad_parameters_are_named(changes: dict[str, Any], word: str) -> None:

@@ -47,6 +47,7 @@ def simulated(
     labels = np.arange(n_clients) % 2
     fleet = make_fleet(rows, labels, np.arange(n_clients), n_clients=n_clients, n_classes=2)
     run = simulate(fleet, plan, dropout=dropout, rng=rng, source=SeededNoise(0))
+    assert isinstance(run.guarantee, DpGuarantee)
     return run.guarantee, [record.n_reports for record in run.history if record.released]
 
 

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data import as_cube, split_clients
-from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.errors import (
+    TacitError,
+    check_at_least,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_flag,
+    check_positive,
+    is_number,
+)
 from tacit.fleet.learning.head import class_scores
 from tacit.fleet.reports.calibration import default_rounds, make_plan
 from tacit.fleet.simulation.feature_rows import feature_rows
@@ -21,7 +30,9 @@ from tacit.fleet.simulation.simulator import SimulatedRun, simulate
 from tacit.guarantee import DpGuarantee, Guarantee
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
-from tacit.system.seeds import generator
+from tacit.system.seeds import generator, whole_seed
+
+SOUND_DELTA = 1e-5
 
 
 class ClientClassifier(BaseClassifier):  # type: ignore[misc]
@@ -59,18 +70,35 @@ class DPTimeFLClassifier(ClientClassifier):
     ----------
     n_clients : number of clients the series are dealt to when `fit` gets no `client`.
     clients_per_round : clients asked per round; None is all (sound) or Table II (published).
-    epsilon, delta : totals per client (sound); nominal epsilon_0 and unused (published).
+    epsilon, delta : totals per client (sound); the nominal epsilon_0 and the limit at which the
+        accountant ends the run (published). delta None is 1e-5 (sound) or Table II (published).
     mode : "sound" or "published".
     mechanism : "privunit" or "distributed"; sound only.
-    n_rounds : None is `calibration.default_rounds` (sound) or Table II (published).
+    n_rounds : None is `calibration.default_rounds` (sound); published: the most rounds, None until
+        the accountant or convergence ends the run.
     n_min : fewest reports for a round to be released; None is all that are asked.
     n_kernels : random kernels among the public features.
     local_epsilon : one local epsilon per client, instead of the calibrated one; sound privunit.
     k : the paper's privacy coefficient, one or one per client; published only.
+    preset : "paper" (40 local epochs, about 200,000 weights) or "tuned" (5 and about 11,000);
+        local_epochs, batch_size, network ("paper" or "light") and clip_norm change single settings
+        of it; published only.
+    proposals : the clients' suggested longest delays T_i, one or one per client; published only.
     checkpoint : file to save to after every round; `resume` continues from it, with the order of
         clients that it holds, and refuses other series per client or other local epsilons.
-    random_state : seed of split, schedule, initial weights and batches; never of noise.
+    random_state : seed of split, schedule, initial weights and batches; never of noise. A whole
+        number seeds the published mode as the arena's task with that seed.
     progress : called with rounds done, rounds in all and epsilon spent so far.
+
+    Example
+    -------
+    >>> from tacit import DPTimeFLClassifier, load_dataset
+    >>> data = load_dataset("ItalyPowerDemand")
+    >>> fleet = DPTimeFLClassifier(n_clients=8, n_rounds=1, n_kernels=20, random_state=0)
+    >>> fleet.fit(data.X_train, data.y_train).predict(data.X_test[:3]).shape
+    (3,)
+    >>> fleet.guarantee_.unit
+    'client'
     """
 
     _tags = {  # noqa: RUF012  # aeon reads a plain dictionary
@@ -84,7 +112,7 @@ class DPTimeFLClassifier(ClientClassifier):
         n_clients: int = 100,
         clients_per_round: int | None = None,
         epsilon: float = 8.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         mode: Literal["sound", "published"] = "sound",
         mechanism: Literal["privunit", "distributed"] = "privunit",
         n_rounds: int | None = None,
@@ -92,6 +120,12 @@ class DPTimeFLClassifier(ClientClassifier):
         n_kernels: int = 256,
         local_epsilon: Sequence[float] | None = None,
         k: float | Sequence[float] = 0.5,
+        preset: Literal["paper", "tuned"] = "paper",
+        local_epochs: int | None = None,
+        batch_size: int | None = None,
+        network: Literal["paper", "light"] | None = None,
+        clip_norm: float | None = None,
+        proposals: Sequence[float] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         random_state: int | None = None,
@@ -108,6 +142,12 @@ class DPTimeFLClassifier(ClientClassifier):
         self.n_kernels = n_kernels
         self.local_epsilon = local_epsilon
         self.k = k
+        self.preset = preset
+        self.local_epochs = local_epochs
+        self.batch_size = batch_size
+        self.network = network
+        self.clip_norm = clip_norm
+        self.proposals = proposals
         self.checkpoint = checkpoint
         self.resume = resume
         self.random_state = random_state
@@ -118,18 +158,38 @@ class DPTimeFLClassifier(ClientClassifier):
     def _fit(self, X: Floats, y: NDArray[Any]) -> DPTimeFLClassifier:
         client = self.__dict__.get("_client")
         X = as_cube(X)
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
+        self._check_parameters()
         rng = generator(self.random_state)
         owners = self._dealt(y, rng) if client is None else _numbered(client, len(X))
         labels = np.searchsorted(self.classes_, y).astype(np.int64)
         if self.mode == "sound":
             self._fit_sound(X, labels, owners, rng)
-        elif self.mode == "published":
-            self._fit_published(X, labels, owners, rng)
         else:
-            raise TacitError(f"unknown mode {self.mode!r}; use sound or published.")
+            self._fit_published(X, labels, owners, rng)
         return self
+
+    def _check_parameters(self) -> None:
+        check_epsilon(self.epsilon)
+        if self.delta is not None:
+            check_delta(self.delta)
+        check_choice(self.mode, ("sound", "published"), name="mode")
+        check_choice(self.mechanism, ("privunit", "distributed"), name="mechanism")
+        check_flag(self.resume, name="resume")
+        _check_numbers(self.k, name="k")
+        check_choice(self.preset, ("paper", "tuned"), name="preset")
+        if self.network is not None:
+            check_choice(self.network, ("paper", "light"), name="network")
+        for name in ("local_epochs", "batch_size"):
+            if vars(self)[name] is not None:
+                check_at_least(vars(self)[name], 1, name=name)
+        if self.clip_norm is not None:
+            check_positive(self.clip_norm, name="clip_norm")
+        if self.proposals is not None:
+            _check_numbers(self.proposals, name="proposals")
+        if self.local_epsilon is not None:
+            _check_numbers(self.local_epsilon, name="local_epsilon")
+        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, Path)):
+            raise TacitError(f"checkpoint must be a path or None, got {self.checkpoint!r}.")
 
     def _dealt(self, y: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
         check_at_least(self.n_clients, 2, name="n_clients")
@@ -153,7 +213,7 @@ class DPTimeFLClassifier(ClientClassifier):
             mechanism=self.mechanism,
             n_clients=n_clients,
             epsilon=self.epsilon,
-            delta=self.delta,
+            delta=SOUND_DELTA if self.delta is None else self.delta,
             n_rounds=rounds,
             clients_per_round=self.clients_per_round,
             n_min=self.n_min,
@@ -185,17 +245,30 @@ class DPTimeFLClassifier(ClientClassifier):
         client: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        from tacit.fleet.published.training import client_data, run_published, table_two
+        from tacit.fleet.published.clients import client_data
+        from tacit.fleet.published.settings import table_two
+        from tacit.fleet.published.training import run_published
 
         n_clients = int(client.max()) + 1
-        asked = {"n_rounds": self.n_rounds, "clients_per_round": self.clients_per_round}
-        changes = {name: value for name, value in asked.items() if value is not None}
+        config = table_two(
+            n_clients=n_clients,
+            preset=self.preset,
+            epsilon_0=self.epsilon,
+            delta_limit=self.delta,
+            n_rounds=self.n_rounds,
+            clients_per_round=self.clients_per_round,
+            local_epochs=self.local_epochs,
+            batch_size=self.batch_size,
+            network=self.network,
+            clip_norm=self.clip_norm,
+        )
         run = run_published(
             client_data(X, labels, client, n_clients=n_clients),
-            table_two(n_clients=n_clients, epsilon_0=self.epsilon, **changes),
+            config,
             n_classes=len(self.classes_),
             k=self.k,
-            seed=int(rng.integers(2**31)),
+            proposals=self.proposals,
+            seed=whole_seed(rng if self.random_state is None else self.random_state),
             source=self._source,
             progress=self.progress or silent,
         )
@@ -210,8 +283,8 @@ class DPTimeFLClassifier(ClientClassifier):
         self._check_is_fitted()
         if self.mode != "sound" or not isinstance(self.guarantee_, DpGuarantee):
             raise TacitError(
-                "only a sound model is saved, with the guarantee that it was trained under; "
-                "train with mode='sound'."
+                "only a model with a guarantee is saved, and this one has none; train with "
+                "mode='sound', and with mechanism='distributed' for more than 2000 clients a round."
             )
         model = FleetModel(
             self.plan_, self.model_.average, self.guarantee_, self.model_.round_number
@@ -238,6 +311,13 @@ class DPTimeFLClassifier(ClientClassifier):
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
         """Small enough for aeon's own checks."""
         return {"n_clients": 4, "n_rounds": 3, "n_kernels": 20, "random_state": 0}
+
+
+def _check_numbers(values: Any, *, name: str) -> None:
+    """One number, or one for each client."""
+    each = [values] if np.ndim(values) == 0 else list(values)
+    if not all(is_number(value) for value in each):
+        raise TacitError(f"{name} must be a number, or one for each client, got {values!r}.")
 
 
 def _numbered(client: Any, n_series: int) -> NDArray[np.int64]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data import Dataset, hold_out_subjects, split_clients
-from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.data.scores import confusion
+from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon, check_positive
 from tacit.fleet.estimator import DPTimeFLClassifier
 from tacit.fleet.learning.head import (
     HeadModel,
@@ -20,8 +22,10 @@ from tacit.fleet.learning.head import (
 )
 from tacit.fleet.reports.linking import sound_rate
 from tacit.fleet.reports.mechanisms import report_of
+from tacit.fleet.reports.privunit_sum import DRAWN_ONE_BY_ONE
 from tacit.fleet.simulation.feature_rows import feature_rows
 from tacit.fleet.simulation.fleet import Fleet, make_fleet
+from tacit.fleet.table_two import batch_size_of
 from tacit.system.progress import Progress, silent
 
 Split = Literal["iid", "subject", "dirichlet"]
@@ -36,12 +40,18 @@ class FleetTask:
     n_clients: int = 100
     clients_per_round: int | None = None
     epsilon: float = 8.0
-    delta: float = 1e-5
+    delta: float | None = None
     mode: Literal["sound", "published"] = "sound"
     mechanism: Literal["privunit", "distributed"] = "privunit"
     split: Split = "iid"
     n_rounds: int | None = None
     k: float = 0.5
+    preset: Literal["paper", "tuned"] = "paper"
+    local_epochs: int | None = None
+    batch_size: int | None = None
+    network: Literal["paper", "light"] | None = None
+    clip_norm: float | None = None
+    proposals: tuple[float, ...] | None = None
     seed: int = 0
     baselines: bool = False
     checkpoint: str | None = None
@@ -52,13 +62,36 @@ class FleetTask:
     def __post_init__(self) -> None:
         check_at_least(self.n_clients, 2, name="clients")
         check_epsilon(self.epsilon)
-        check_delta(self.delta)
+        if self.delta is not None:
+            check_delta(self.delta)
         if self.n_rounds is not None:
             check_at_least(self.n_rounds, 1, name="rounds")
+        if self.local_epochs is not None:
+            check_at_least(self.local_epochs, 1, name="epochs")
+        if self.batch_size is not None:
+            check_at_least(self.batch_size, 1, name="batch size")
+        if self.clip_norm is not None:
+            check_positive(self.clip_norm, name="clip norm")
         if self.clients_per_round is not None:
             check_at_least(self.clients_per_round, 2, name="clients per round")
         if not 0.0 < self.k < 1.0:
             raise TacitError(f"k must lie strictly between 0 and 1, got {self.k!r}.")
+        if self.out is not None and self.ends_without_guarantee:
+            raise TacitError(
+                f"--out saves a model with its guarantee, and {self.ends_without_guarantee}"
+            )
+
+    @property
+    def ends_without_guarantee(self) -> str:
+        """Why a sound run will state no guarantee, known before it begins; empty if it will."""
+        asked = self.n_clients if self.clients_per_round is None else self.clients_per_round
+        if self.mode != "sound" or self.mechanism != "privunit" or asked <= DRAWN_ONE_BY_ONE:
+            return ""
+        return (
+            f"a simulated privunit run with {asked} reports a round ends without one: their "
+            "sum is drawn at once in float64; use --mechanism distributed, or at most "
+            f"{DRAWN_ONE_BY_ONE} with --clients-per-round."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +106,26 @@ class _Deal:
     how: str
 
 
-def run_task(data: Dataset, task: FleetTask, *, progress: Progress = silent) -> dict[str, Any]:
+def run_task(
+    data: Dataset,
+    task: FleetTask,
+    *,
+    progress: Progress = silent,
+    note: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
     """Train on the clients' series, test on series that no client holds, and report both.
 
-    Test labels are public evaluation data here; in a deployment nobody holds them.
+    `note` is told before the training if it will end without a guarantee.
+
+    Test labels are public evaluation data here; in a deployment nobody holds them. In published
+    mode a data set that Table II names has its batch size, unless the task has one.
     """
     start = time.perf_counter()
+    if task.mode == "published" and task.batch_size is None:
+        task = replace(task, batch_size=batch_size_of(data.name, n_clients=task.n_clients))
     deal = deal_out(data, split=task.split, n_clients=task.n_clients, seed=task.seed)
+    if note is not None and task.ends_without_guarantee:
+        note(f"this run will state no guarantee: {task.ends_without_guarantee}")
     classifier = DPTimeFLClassifier(
         n_clients=task.n_clients,
         clients_per_round=task.clients_per_round,
@@ -89,15 +135,22 @@ def run_task(data: Dataset, task: FleetTask, *, progress: Progress = silent) -> 
         mechanism=task.mechanism,
         n_rounds=task.n_rounds,
         k=task.k,
+        preset=task.preset,
+        local_epochs=task.local_epochs,
+        batch_size=task.batch_size,
+        network=task.network,
+        clip_norm=task.clip_norm,
+        proposals=task.proposals,
         checkpoint=task.checkpoint,
         resume=task.resume,
         random_state=task.seed,
         progress=progress,
     )
     classifier.fit(deal.X_train, deal.y_train, client=deal.client)
-    accuracy = float(np.mean(classifier.predict(deal.X_test) == deal.y_test))
+    predicted = classifier.predict(deal.X_test)
     result: dict[str, Any] = {
-        "accuracy": accuracy,
+        "accuracy": float(np.mean(predicted == deal.y_test)),
+        "confusion": confusion(deal.y_test, predicted),
         "guarantee": classifier.guarantee_,
         "rounds": len(classifier.history_),
         "data": data.name,
@@ -191,6 +244,8 @@ def _details(classifier: DPTimeFLClassifier, task: FleetTask) -> dict[str, Any]:
             "nominal_delta": classifier.history_[-1].delta if classifier.history_ else None,
             "reidentification": classifier.reidentification_,
             "stopped": classifier.run_.stopped,
+            "ended_by": classifier.run_.ended_by,
+            "preset": task.preset,
         }
     settings = classifier.plan_.settings
     return {
@@ -264,7 +319,10 @@ def _sound_baselines(
 def _published_baselines(
     deal: _Deal, task: FleetTask, classes: tuple[str, ...], progress: Progress
 ) -> dict[str, float]:
-    from tacit.fleet.published.training import Method, client_data, run_published, table_two
+    from tacit.fleet.published.central import choose_clip_norm
+    from tacit.fleet.published.clients import client_data
+    from tacit.fleet.published.settings import Method, table_two
+    from tacit.fleet.published.training import run_published
 
     labels = label_indices(deal.y_train, classes)
     truth = label_indices(deal.y_test, classes)
@@ -273,13 +331,19 @@ def _published_baselines(
     found = {}
     for name, method in methods.items():
         config = table_two(
-            n_clients=len(data.rows), epsilon_0=task.epsilon, method=method, **_asked(task)
+            n_clients=len(data.rows),
+            preset=task.preset,
+            method=method,
+            epsilon_0=task.epsilon,
+            delta_limit=task.delta,
+            n_rounds=task.n_rounds,
+            clients_per_round=task.clients_per_round,
+            local_epochs=task.local_epochs,
+            batch_size=task.batch_size,
+            network=task.network,
         )
+        if method == "cdpfl":
+            config = choose_clip_norm(data, config, n_classes=len(classes), seed=task.seed)
         run = run_published(data, config, n_classes=len(classes), seed=task.seed, progress=progress)
         found[name] = float(np.mean(run.scores(deal.X_test).argmax(axis=1) == truth))
     return found
-
-
-def _asked(task: FleetTask) -> dict[str, int]:
-    asked = {"n_rounds": task.n_rounds, "clients_per_round": task.clients_per_round}
-    return {name: value for name, value in asked.items() if value is not None}

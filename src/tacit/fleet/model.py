@@ -65,6 +65,12 @@ class FleetModel:
         write_secret(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
+def is_fleet_model(path: Path) -> bool:
+    """Whether the file begins as a fleet model does."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
 def load_fleet_model(path: Path) -> FleetModel:
     """Read back what `save` wrote; refuse a file that is damaged or of another kind."""
     try:

@@ -18,10 +18,10 @@ from fastapi.responses import JSONResponse
 from fleet_localhost import free_ports
 from tacit.fleet.deployment import batch_delivery as carrying
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
+from tacit.fleet.deployment.batches.pools import PermutedPool
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.deployment.shuffler import Refused, Shuffler
-from tacit.fleet.deployment.wire.pools import PermutedPool
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 
 RUN = "run1"
 SIZE = 48

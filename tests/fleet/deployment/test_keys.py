@@ -48,7 +48,7 @@ class Eager(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._answer({"round": 1, "finished": True})
+        self._answer({"round": 1, "finished": True, "instance": "posing"})
 
     def do_POST(self) -> None:
         self.taken.append(self.rfile.read(int(self.headers["content-length"])))

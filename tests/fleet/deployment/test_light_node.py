@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,10 +16,10 @@ from environments import Environment, closure, make_environment
 from fleet_localhost import LocalFleet, last_json, local_fleet, wait_until
 from tacit.errors import TacitError
 from tacit.fleet.deployment import light_node
+from tacit.fleet.deployment import node as node_module
 from tacit.fleet.deployment.light_node import LightNode, main, run_light_node
 from tacit.fleet.deployment.node import Acknowledgement, RoundOffer, ShufflerClient
 from tacit.fleet.learning.learner import Learner
-from tacit.ledger import Ledger
 
 NODES = ("node-1", "node-2", "node-3")
 RUN_AND_TELL = """\
@@ -192,6 +193,79 @@ def test_what_it_needs_is_checked_before_it_starts(
     assert "cannot read the key" in capsys.readouterr().err
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
+    assert main([str(quiet.path("node-1")), "--metrics", "9445"]) == 2
+    assert "--metrics must look like 127.0.0.1:9444, got '9445'" in capsys.readouterr().err
+
+
+def test_figures_say_whether_the_shuffler_answers_and_nothing_of_the_node(
+    quiet: LocalFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Script(opened(1), httpx.ConnectError("no route"))
+    seen: list[dict[str, float]] = []
+    monkeypatch.setattr(ShufflerClient, "offer", lambda self: script.offer())
+    monkeypatch.setattr(ShufflerClient, "model", lambda self, number: None)
+    node = LightNode(quiet.node("node-1"), sleep=lambda _: seen.append(dict(node.figures)))
+    node.run()
+    assert seen == [
+        {"shuffler_answers": 1, "round": 1, "trouble": 0},
+        {"shuffler_answers": 0, "round": 1, "trouble": 0},
+    ]
+
+
+@pytest.mark.parametrize("where", ["the report", "the state's folder", "the certificate", "a key"])
+def test_a_full_or_broken_disk_makes_it_wait_and_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Once the process ended, and a device without a supervisor was lost for the run."""
+    fleet = LocalFleet(tmp_path / "fleet", rounds=2, n_kernels=4, mechanism="distributed")
+    model = Learner(fleet.fleet.plan).initial()
+    config = fleet.node("node-1")
+    broken = 3  # attempts
+    seen: list[dict[str, float]] = []
+    moved = {"the certificate": config.shuffler_certificate, "a key": config.signing_key}.get(where)
+    aside = tmp_path / "aside"
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def offer(_: ShufflerClient) -> RoundOffer:
+        if moved is not None and not seen and not aside.exists():
+            moved.rename(aside)
+            raise httpx.ConnectError("no route")  # so that it begins a new connection
+        return RoundOffer(round_number=1, instance="x", finished=bool(sent))
+
+    def sleep(_: float) -> None:
+        seen.append(dict(node.figures))
+        if len(seen) == broken:
+            patch.undo()
+            if moved is not None:
+                aside.rename(moved)
+
+    sent: list[bytes] = []
+
+    def send(_: ShufflerClient, body: bytes, *, round_number: int) -> Acknowledgement:
+        sent.append(body)
+        return Acknowledgement(accepted=True)
+
+    monkeypatch.setattr(ShufflerClient, "offer", offer)
+    monkeypatch.setattr(ShufflerClient, "open_round", lambda _: 1)
+    monkeypatch.setattr(ShufflerClient, "model", lambda _, number: model)
+    monkeypatch.setattr(ShufflerClient, "send", send)
+    patch = pytest.MonkeyPatch()
+    if where == "the report":
+        patch.setattr(node_module, "write_once", full)
+    elif where == "the state's folder":
+        patch.setattr(Path, "mkdir", full)
+    node = LightNode(config, poll_seconds=1.0, sleep=sleep)
+    try:
+        assert node.run() == 1
+    finally:
+        patch.undo()
+    assert len(sent) == 1
+    assert all(figures.get("trouble", 0) or not figures["shuffler_answers"] for figures in
+               seen[:broken])  # fmt: skip
+    assert node.figures["trouble"] == 0
+    assert fleet.spent_by("node-1") > 0.0
 
 
 @pytest.mark.slow
@@ -219,5 +293,4 @@ def test_both_transports_serve_one_fleet_under_one_guarantee(
         assert stated is not None
         assert final["guarantee"] == stated.to_dict()
         for name in NODES:
-            with Ledger.open(fleet.node(name).state / "ledger.db", create=False) as ledger:
-                assert ledger.spent().epsilon == pytest.approx(stated.epsilon)
+            assert fleet.spent_by(name) == pytest.approx(stated.epsilon), "whatever its transport"

@@ -19,12 +19,16 @@ from fleet_localhost import free_ports
 from fleet_servers import RUN, TwoServers
 from tacit.features.feature_map import generated_signals
 from tacit.fleet.deployment import analyser as analyser_module
-from tacit.fleet.deployment import batch_delivery, http
+from tacit.fleet.deployment import batch_delivery
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
+from tacit.fleet.deployment.batches.pools import Refused
+from tacit.fleet.deployment.batches.registry import Registry, write_registry
 from tacit.fleet.deployment.http import analyser_ingest_app, analyser_public_app, shuffler_app
-from tacit.fleet.deployment.serving import connections
+from tacit.fleet.deployment.serving import bodies, connections
+from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.calibration import make_plan
+from tacit.system.files import write_atomic
 
 N, LENGTH = 4, 24
 X = generated_signals(1, 1, LENGTH, np.random.default_rng(1))
@@ -142,15 +146,47 @@ def test_a_batch_that_is_refused_for_good_ends_its_round_on_both_sides(
 
 
 @pytest.mark.seconds
+def test_a_sum_that_is_refused_for_good_ends_its_round_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once both waited for ever: the analyser for the sum, the helper for another question."""
+    fleet = TwoServers(plan("distributed"), tmp_path, n=N)
+
+    def never(*_: object, **__: object) -> bytes:
+        raise Refused("wrong-set", "the analyser's set of reports is not this server's.")
+
+    async def story() -> None:
+        async with both(fleet):
+            await until(lambda: fleet.shuffler.round_number == 1)
+            with monkeypatch.context() as patch:
+                patch.setattr(fleet.sums, "give", never)
+                send_all(fleet, 1)
+                await until(lambda: fleet.shuffler.round_number == 2)
+            send_all(fleet, 2)
+            await until(lambda: fleet.analyser.finished)
+
+    asyncio.run(story())
+    assert [record.released for record in fleet.analyser.state.history] == [False, True]
+    fleet.close()
+
+
+@pytest.mark.seconds
 def test_a_full_disk_shows_and_heals(fleet: TwoServers, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         public = analyser_public_app(fleet.analyser)
         async with both(fleet) as (shuffler, delivery), listening(public) as url:
             await until(lambda: fleet.shuffler.round_number == 1)
+            shown: list[str | None] = []  # by the shuffler, at each further attempt
+
+            def full(*_: object) -> None:
+                shown.append(delivery.trouble)
+                raise OSError(28, "No space left on device")
+
             with monkeypatch.context() as patch:
                 patch.setattr(analyser_module, "write_inbox", full)
                 send_all(fleet, 1)
-                await until(lambda: delivery.trouble is not None)
+                await until(lambda: len(shown) >= 4)
+                assert None not in shown[1:], "it is shown until the batch is taken"
                 async with httpx.AsyncClient(trust_env=False) as client:
                     unwell = await client.get(f"{url}/healthz")
                     also = await client.get(f"{shuffler}/healthz")
@@ -172,8 +208,90 @@ def test_a_full_disk_shows_and_heals(fleet: TwoServers, monkeypatch: pytest.Monk
     assert [record.n for record in fleet.analyser.state.history] == [N]
 
 
-def full(*_: object) -> None:
-    raise OSError(28, "No space left on device")
+BROKEN_LISTS = {
+    "a bad line": b"node-x 12\n",
+    "half a key": b"node-x abcdef",
+    "no text": b"\xff\xfe",
+    "two names for one key": b"again %s\n",
+}
+
+
+@pytest.mark.seconds
+@pytest.mark.parametrize("how", [*BROKEN_LISTS, "empty", "gone"])
+def test_a_list_of_nodes_that_cannot_be_read_shows_and_heals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Once it ended the run for good at the analyser, and answered nodes with a 500."""
+    monkeypatch.setattr(analyser_module, "_RETRY_SECONDS", 0.05)
+    fleet = TwoServers(plan("distributed"), tmp_path, n=N)
+    path = tmp_path / "nodes.txt"
+    write_registry(path, fleet.registry.nodes())
+    whole = path.read_bytes()
+
+    def break_it() -> None:
+        if how == "gone":
+            path.unlink()
+        elif how == "empty":
+            path.write_bytes(b"")
+        else:
+            added = BROKEN_LISTS[how]
+            path.write_bytes(whole + (added % whole.split()[1] if b"%s" in added else added))
+
+    fleet.registry = Registry.read(path)
+    fleet.start_shuffler()
+    fleet.close()
+    fleet.start_analyser()
+
+    async def story() -> None:
+        public = analyser_public_app(fleet.analyser)
+        async with (
+            both(fleet) as (shuffler, _),
+            listening(public) as analyser,
+            httpx.AsyncClient(trust_env=False) as client,
+        ):
+
+            async def well() -> list[int]:
+                asked = [await client.get(f"{url}/healthz") for url in (shuffler, analyser)]
+                return [answer.status_code for answer in asked]
+
+            await until(lambda: fleet.shuffler.round_number == 1)
+            assert await well() == [200, 200]
+            first = fleet.report(fleet.names[0], X, ["a"], round_number=1)
+            break_it()
+            answer = await client.post(
+                f"{shuffler}/v1/reports/{RUN}/1",
+                content=first.body,
+                headers={"x-tacit-node": first.node, "x-tacit-signature": first.signature.hex()},
+            )
+            assert (answer.status_code, answer.json()["code"]) == (503, "list")
+            assert await well() == [503, 503]
+            said = (await client.get(f"{shuffler}/v1/status")).json()["trouble"]
+            assert said.startswith("the list of nodes cannot be used: ")
+            write_atomic(path, whole)
+            assert await well() == [200, 200]
+            taken = fleet.analyser.take
+
+            def take_and_break(batch: Batch) -> None:
+                taken(batch)
+                break_it()
+
+            with monkeypatch.context() as patch:
+                patch.setattr(fleet.analyser, "take", take_and_break)
+                send_all(fleet, 1)
+                await until(lambda: fleet.analyser.processing)
+                await asyncio.sleep(0.5)  # some attempts at it
+            assert fleet.analyser.state.stopped is None
+            assert fleet.analyser.state.next_round == 1
+            assert await well() == [503, 503]
+            write_atomic(path, whole)
+            await until(lambda: fleet.analyser.state.next_round == 2)
+
+    asyncio.run(story())
+    (record,) = fleet.analyser.state.history
+    assert (record.n, record.released) == (N, True)
+    debits = [e for e in fleet.analyser._books._ledger.entries() if e.subject]
+    assert len(debits) == 1, "an attempt is not paid for twice"
+    fleet.close()
 
 
 def test_an_analyser_that_is_away_shows_at_the_shuffler(tmp_path: Path) -> None:
@@ -191,6 +309,29 @@ def test_an_analyser_that_is_away_shows_at_the_shuffler(tmp_path: Path) -> None:
 
     asyncio.run(story())
     fleet.close()
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_only_the_operator_sees_reports_come(fleet: TwoServers, *, mine: bool) -> None:
+    """Who sees the count grow sees when a device is there."""
+    operator = "127.0.0.1" if mine else "127.0.0.2"
+
+    async def story() -> None:
+        delivery = BatchDelivery(url="https://localhost:1", tls=ssl.create_default_context())
+        fleet.shuffler.open_round(1)
+        app = shuffler_app(fleet.shuffler, delivery, count_shown_to=operator)
+        async with listening(app) as url, httpx.AsyncClient(trust_env=False) as client:
+            shown = []
+            for name in fleet.names:
+                report = fleet.report(name, X, ["a"], round_number=1)
+                fleet.send(report, round_number=1)
+                said = (await client.get(f"{url}/v1/status")).json()
+                shown.append((said["received"], said["enough_reports"]))
+        first = fleet.shuffler.n_min
+        counts = range(1, N + 1)
+        assert shown == [(n if mine else None, n >= first) for n in counts]
+
+    asyncio.run(story())
 
 
 async def raw(url: str, content: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -234,7 +375,7 @@ def test_half_a_head_is_cut_off(
 
 
 def test_a_report_that_drips_in_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_REPORT_SECONDS", 0.3)
+    monkeypatch.setattr(bodies, "_REPORT_SECONDS", 0.3)
     fleet = TwoServers(plan("privunit"), tmp_path, n=N)
     fleet.shuffler.open_round(1)
 

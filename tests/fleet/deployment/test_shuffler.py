@@ -15,11 +15,11 @@ from scipy import stats
 
 from tacit.errors import BundleError, TacitError
 from tacit.fleet.deployment import shuffler_state
+from tacit.fleet.deployment.batches.pools import PermutedPool, shuffle_messages
+from tacit.fleet.deployment.batches.registry import Registry, write_registry
+from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.deployment.seal import Opener, Sealer, new_key, sealed_size
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
-from tacit.fleet.deployment.wire.pools import PermutedPool, shuffle_messages
-from tacit.fleet.deployment.wire.registry import Registry, write_registry
-from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 from tacit.noise import SYSTEM_NOISE
 from tacit.system.files import write_secret
 

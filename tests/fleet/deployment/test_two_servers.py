@@ -18,12 +18,12 @@ from scipy import stats
 
 from fleet_servers import RUN, SignedReport, TwoServers
 from tacit.features.feature_map import generated_signals
+from tacit.fleet.deployment.batches import agreement
+from tacit.fleet.deployment.batches.pools import Refused, cut
+from tacit.fleet.deployment.batches.records import SignedRecord, read_records, set_digest
+from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.deployment.seal import Opener
 from tacit.fleet.deployment.shuffler import Batch
-from tacit.fleet.deployment.wire import agreement
-from tacit.fleet.deployment.wire.pools import Refused, cut
-from tacit.fleet.deployment.wire.records import SignedRecord, read_records, set_digest
-from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.learning.learner import model_from_bytes
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import shares
@@ -210,7 +210,7 @@ def test_the_helper_adds_no_set_below_the_fewest(fleet: TwoServers) -> None:
     all_report(fleet)
     batch = fleet.shuffler.release()
     for left_out in (set(range(1, N)), set(range(N_MIN - 1, N)), set(range(N))):
-        with pytest.raises(Refused, match=f"{N_MIN} are the fewest"):
+        with pytest.raises(Refused, match=f"at least {N_MIN} are needed"):
             fleet.sums.give(batch, left_out=left_out, digest=digest_without(batch, left_out))
     fewest = set(range(N_MIN, N))
     fleet.sums.give(batch, left_out=fewest, digest=digest_without(batch, fewest))
@@ -223,7 +223,7 @@ def test_the_helper_adds_one_set_a_round_also_after_a_crash(fleet: TwoServers) -
     everybody, without = set[int](), {3}
     first = fleet.sums.give(batch, left_out=everybody, digest=digest_without(batch, everybody))
     for _ in range(2):
-        with pytest.raises(Refused, match="another set was added"):
+        with pytest.raises(Refused, match="summed over another set"):
             fleet.sums.give(batch, left_out=without, digest=digest_without(batch, without))
         again = fleet.sums.give(batch, left_out=everybody, digest=digest_without(batch, everybody))
         assert again == first, "the same sum, as often as it gets lost"
@@ -359,6 +359,52 @@ def test_a_vector_that_does_not_open_is_left_out_and_its_mask_is_not_added(
     fleet.finish_round()
     (record,) = fleet.analyser.state.history
     assert (record.n, record.left_out, record.released) == (N - 1, 1, True)
+
+
+@pytest.mark.parametrize("how", ["renamed by its operator", "given up and taken by another"])
+def test_one_key_under_two_names_counts_once_and_wedges_nothing(
+    fleet: TwoServers, how: str
+) -> None:
+    """Two records under one key were one record and two reports, and no sum ever fitted."""
+    first, second = fleet.names[:2]
+    fleet.send(report(fleet, first), round_number=1)
+    nodes, keys = fleet.registry.nodes(), fleet.signing[first]
+    if how == "renamed by its operator":
+        second = "renamed"
+        del nodes[first]
+    else:
+        fleet.signing[first] = new_signing_key()
+        nodes[first] = fleet.signing[first][1]
+    fleet.registry._take({**nodes, second: keys[1]})
+    fleet.signing[second] = keys
+    with pytest.raises(Refused, match="counts once"):
+        fleet.send(report(fleet, second), round_number=1)
+    for name in fleet.names[2:]:
+        fleet.send(report(fleet, name), round_number=1)
+    batch = fleet.finish_round()
+    assert batch.n_nodes == len(batch.messages) // fleet.record_bytes
+    (record,) = fleet.analyser.state.history
+    assert (record.n, record.released) == (N - 2, True), "the first was signed as another node's"
+
+
+def test_a_sum_that_the_helper_will_never_give_ends_the_round(fleet: TwoServers) -> None:
+    all_report(fleet)
+    batch = fleet.shuffler.release()
+    fleet.analyser.receive(batch)
+    asked = fleet.analyser.agreement
+    assert asked is not None
+    about = {"batch_id": batch.batch_id, "content": b"", "refused": "another set was added"}
+    with pytest.raises(Refused):
+        fleet.analyser.take_sum(**about, digest="0" * 64)  # type: ignore[arg-type]
+    fleet.analyser.take_sum(**about, digest=asked.digest)  # type: ignore[arg-type]
+    fleet.analyser.work()
+    (record,) = fleet.analyser.state.history
+    assert (record.n, record.released) == (N_MIN, False), "the debit stands"
+    debited = fleet.learner.spent([N_MIN])
+    assert debited is not None
+    assert fleet.analyser.status()["spent"]["epsilon"] == pytest.approx(debited.epsilon)
+    assert not fleet.analyser.finished
+    assert not fleet.analyser.processing
 
 
 def test_records_say_nothing_about_the_order_of_arrival(fleet: TwoServers) -> None:

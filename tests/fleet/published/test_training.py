@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from contract import toy_problem
 from seeded import SeededNoise
+from tacit.accounting import compose_gaussian
 from tacit.errors import TacitError
-from tacit.fleet.published import perturbation, training
+from tacit.fleet.published import central, clients, perturbation, settings, training
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE
 
@@ -81,27 +84,29 @@ def test_delays_are_uniform_up_to_the_median_proposal() -> None:
         perturbation.delays(2, np.array([0.0]), source=SYSTEM_NOISE)
 
 
-def small_fleet(n_clients: int = 8) -> training.ClientData:
+def small_fleet(n_clients: int = 8) -> clients.ClientData:
     X, y = toy_problem(n_series=64, length=32)
     labels = (y == "b").astype(np.int64)
-    return training.client_data(X, labels, np.arange(64) % n_clients, n_clients=n_clients)
+    return clients.client_data(X, labels, np.arange(64) % n_clients, n_clients=n_clients)
 
 
-def small_config(**changes: object) -> training.PublishedConfig:
+def small_config(**changes: object) -> settings.PublishedConfig:
     values: dict[str, object] = {
         "n_rounds": 6,
         "clients_per_round": 4,
         "local_epochs": 2,
         "batch_size": 8,
         "epsilon_0": 100.0,
+        "network": "light",
     }
-    return training.PublishedConfig(**{**values, **changes})  # type: ignore[arg-type]
+    return settings.PublishedConfig(**{**values, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["dptimefl", "fedavg", "cdpfl"])
 def test_all_three_methods_learn_and_promise_nothing(method: str) -> None:
     data = small_fleet()
-    config = small_config(method=method, n_rounds=12, noise_multiplier=0.3, delta_limit=0.9)
+    asked = 8 if method == "cdpfl" else 4  # an account of all clients is quick
+    config = small_config(method=method, n_rounds=12, clients_per_round=asked, delta_limit=0.9)
     run = training.run_published(data, config, n_classes=2, seed=0, source=SeededNoise(1))
     assert isinstance(run.guarantee, Unprotected)
     accuracy = np.mean(run.scores(data.X.double().numpy()).argmax(axis=1) == data.labels.numpy())
@@ -114,7 +119,80 @@ def test_the_run_stops_before_delta_passes_its_limit() -> None:
     run = training.run_published(small_fleet(), config, n_classes=2, seed=0)
     assert 0 < len(run.history) < 50
     assert run.history[-1].delta <= 0.4
-    assert "limit" in run.stopped
+    assert (run.ended_by, "limit" in run.stopped) == ("delta", True)
+
+
+@pytest.mark.parametrize(
+    ("n_clients", "epsilon", "last"),
+    [(100, 8.0, 10), (100, 10.0, 14), (1000, 8.0, 136), (1000, 10.0, 196)],
+)
+def test_the_accountant_ends_the_papers_settings_after_these_rounds(
+    n_clients: int, epsilon: float, last: int
+) -> None:
+    config = settings.table_two(n_clients=n_clients, epsilon_0=epsilon)
+    rate = config.clients_per_round / n_clients
+    within = [
+        perturbation.moments_delta(rounds=n, rate=rate, noise_multiplier=1.0, epsilon=epsilon)
+        <= config.delta_limit
+        for n in (last, last + 1)
+    ]
+    assert within == [True, False]
+
+
+def test_eight_is_ended_by_delta_and_fedavg_by_convergence() -> None:
+    data = small_fleet()
+    small = {"local_epochs": 1, "n_rounds": 60, "window": 8, "rate": 0.3}
+    runs = {
+        method: training.run_published(
+            data, small_config(method=method, epsilon_0=2.0, **small), n_classes=2, seed=0
+        )
+        for method in ("dptimefl", "fedavg")
+    }
+    assert runs["dptimefl"].ended_by == "delta"
+    assert runs["fedavg"].ended_by == "convergence"
+    assert len(runs["dptimefl"].history) < len(runs["fedavg"].history) < 60
+
+
+def test_convergence_compares_two_windows_of_rounds() -> None:
+    rising = list(np.linspace(0.1, 0.9, 20))
+    assert not training.converged(rising, window=5, least_gain=0.005)
+    assert training.converged([*rising, *[0.9] * 10], window=5, least_gain=0.005)
+    assert not training.converged([0.9] * 9, window=5, least_gain=0.005)
+
+
+@pytest.mark.seconds
+def test_the_central_rival_is_calibrated_to_the_nominal_pair() -> None:
+    """Less noise for more epsilon; the account of the noise that is used gives it back."""
+    found = {}
+    for epsilon in (2.0, 8.0):
+        config = settings.table_two(n_clients=100, method="cdpfl", epsilon_0=epsilon, n_rounds=4)
+        found[epsilon] = training.central_noise(config, rate=0.4)
+        spent = compose_gaussian(
+            noise_multiplier=found[epsilon],
+            rounds=config.n_rounds,
+            delta=0.1,
+            neighbours="add-remove",
+            noise="continuous",
+            sampling_rate=0.4,
+        )
+        assert 0.98 * epsilon < spent <= epsilon
+    assert found[8.0] < 0.6 * found[2.0]
+
+
+def test_the_clip_norm_of_the_central_rival_is_chosen_on_held_out_training_series(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All but one candidate stand still: the one that learns must be found."""
+    monkeypatch.setattr(central, "CLIP_NORMS", (1e-6, 1.0, 2e-6))
+    config = small_config(method="cdpfl", epsilon_0=1e4, n_rounds=8, clients_per_round=8)
+    chosen = central.choose_clip_norm(
+        small_fleet(), config, n_classes=2, seed=0, source=SeededNoise(1)
+    )
+    assert chosen.clip_norm == 1.0
+    with pytest.raises(TacitError, match="CDP-FL alone"):
+        central.choose_clip_norm(small_fleet(), small_config(), n_classes=2, seed=0)
+    with pytest.raises(TacitError, match="no client holds 5 series"):
+        central.choose_clip_norm(small_fleet(32), config, n_classes=2, seed=0)
 
 
 def test_reports_are_linked_although_they_were_shuffled() -> None:
@@ -125,12 +203,26 @@ def test_reports_are_linked_although_they_were_shuffled() -> None:
 
 
 def test_table_two_and_refusals() -> None:
-    assert training.table_two(n_clients=100).clients_per_round == 40
-    many = training.table_two(n_clients=1000)
+    paper = settings.table_two(n_clients=100)
+    assert (paper.clients_per_round, paper.delta_limit) == (40, 0.1)
+    assert (paper.local_epochs, paper.network) == (40, "paper")
+    many = settings.table_two(n_clients=1000, preset="tuned", delta_limit=None)
     assert (many.clients_per_round, many.delta_limit) == (100, 0.001)
-    with pytest.raises(TacitError, match="method"):
-        training.PublishedConfig(method="x")  # type: ignore[arg-type]
-    with pytest.raises(TacitError, match="epsilon_0"):
-        training.table_two(n_clients=100, epsilon_0=float("nan"))
+    assert (many.local_epochs, many.network) == (5, "light")
+    assert settings.table_two(n_clients=1000, delta_limit=0.2).delta_limit == 0.2
+    wrong: dict[str, Any] = {
+        "method": "x",
+        "network": "x",
+        "epsilon_0": float("nan"),
+        "preset": "x",
+    }
+    for name, value in wrong.items():
+        with pytest.raises(TacitError, match=name):
+            settings.table_two(n_clients=100, **{name: value})
     with pytest.raises(TacitError, match="k must"):
         training.run_published(small_fleet(), small_config(), n_classes=2, k=1.0, seed=0)
+    for proposals in ([1.0, 2.0], [0.0], [float("nan")] * 8):
+        with pytest.raises(TacitError, match="T_i"):
+            training.run_published(
+                small_fleet(), small_config(), n_classes=2, proposals=proposals, seed=0
+            )

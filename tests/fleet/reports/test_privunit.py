@@ -129,6 +129,19 @@ def test_what_is_accounted_never_passes_what_was_asked(
     assert 0.999 * epsilon < total.epsilon <= epsilon
 
 
+def test_what_holds_if_the_sizes_are_chosen_is_stated() -> None:
+    """More reports lower epsilon, but not against who chooses the sizes after seeing models."""
+    planned = replace(plan(), n_min=200)
+    more = PrivUnitReport(planned).guarantee([400] * 3)
+    assert more is not None
+    (said,) = [part for part in more.assumptions if "chose the sizes" in part]
+    assert f"({planned.epsilon:g}, {planned.delta:g}) holds" in said
+    assert "at least 200 reports" in said
+    unamplified = report().guarantee([1])
+    assert unamplified is not None
+    assert not any("chose the sizes" in part for part in unamplified.assumptions)
+
+
 def test_what_is_left_against_a_cheating_shuffler_is_stated() -> None:
     """It can forward one client among reports of its own: then nothing amplifies."""
     amplified = PrivUnitReport(replace(plan(), n_min=200)).guarantee([200] * 3)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from tacit.arrays import Floats
 from tacit.errors import TacitError
+from tacit.fleet.estimator import DPTimeFLClassifier
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports import privunit_sum
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.mechanisms import report_of
-from tacit.fleet.reports.privunit_sum import ASSUMPTION, summed_releases
+from tacit.fleet.reports.privunit_sum import SIMULATED, summed_releases
+from tacit.guarantee import DpGuarantee, Unprotected
 from tacit.mechanisms import PrivUnitG, calibrate_privunit, randomize_directions
 from tacit.noise import SYSTEM_NOISE
 
@@ -59,7 +63,7 @@ def test_directions_that_are_all_alike_leave_no_variance_across_lost() -> None:
     """n equal directions u: covariance n (I - u u^T), not a root of something negative."""
     u = np.zeros((privunit_sum._BLOCK, DIMENSION))
     u[:, 0] = 1.0
-    found = np.array([privunit_sum._beside(u, SYSTEM_NOISE) for _ in range(2000)])
+    found = np.array([privunit_sum._across(u, SYSTEM_NOISE) for _ in range(2000)])
     assert np.abs(found[:, 0]).max() < 1e-6
     spread = found[:, 1:].std(axis=0) / np.sqrt(privunit_sum._BLOCK)
     assert np.all(np.abs(spread - 1.0) < 6.5 / np.sqrt(2 * 2000))
@@ -73,8 +77,24 @@ def plan(n_clients: int) -> FleetPlan:
 
 
 def test_only_large_fleets_take_the_shortcut_and_say_so() -> None:
-    assert report_of(plan(2000)).simulation_assumptions == ()
-    assert report_of(plan(2001)).simulation_assumptions == (ASSUMPTION,)
+    assert report_of(plan(2000)).simulated_apart == ""
+    assert report_of(plan(2001)).simulated_apart == SIMULATED
+
+
+@pytest.mark.parametrize("n_clients", [2000, 2001])
+def test_a_run_with_the_shortcut_states_no_guarantee(n_clients: int, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(n_clients, 1, 24))
+    y, client = np.arange(n_clients) % 2, np.arange(n_clients)
+    model = DPTimeFLClassifier(n_clients=n_clients, n_rounds=2, n_kernels=8, epsilon=1.0)
+    model.fit(X, y, client=client)
+    if n_clients == 2000:
+        assert isinstance(model.guarantee_, DpGuarantee)
+        return
+    assert isinstance(model.guarantee_, Unprotected)
+    assert "simulated" in model.guarantee_.sentence
+    assert model.guarantee_.nominal_epsilon is not None
+    with pytest.raises(TacitError, match="distributed"):
+        model.save(tmp_path / "model")
 
 
 def test_rows_of_another_length_are_refused() -> None:

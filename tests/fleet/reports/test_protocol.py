@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from seeded import SeededNoise
 from tacit.errors import TacitError
+from tacit.fleet import deployment
 from tacit.fleet.learning.clients import client_direction
 from tacit.fleet.learning.head import HeadModel, initial_model
 from tacit.fleet.learning.rounds import client_messages, server_step
@@ -85,7 +88,9 @@ def test_the_mean_of_many_reports_nears_the_true_direction(plan: FleetPlan) -> N
     report = report_of(plan)
     # A sum has room for as many clients as were planned, the mean of single reports for any.
     many = np.repeat(truth[None, :], 4000 if report.shows_single_reports else N, axis=0)
-    mean = report.simulated_mean(many, source=SeededNoise(1))
+    source = SeededNoise(1)
+    total = report.block_total(many, source=source)
+    mean = report.released_mean(total, len(many), source=source)
     spread = report.noise_norm() * np.sqrt(plan.n_min / len(many))
     along = float((mean - truth) @ truth)
     assert abs(along) < 6.0 * spread / np.sqrt(plan.dimension) * 1.2
@@ -158,3 +163,17 @@ def test_a_plan_names_its_mechanism(plan: FleetPlan) -> None:
         if kind is not REPORTS[plan.mechanism]:
             with pytest.raises(TacitError, match=f"for the mechanism {plan.mechanism}, not"):
                 kind(plan)
+
+
+def test_the_analyser_admits_nodes_where_reports_have_two_parts() -> None:
+    """A blind shuffler's analyser must not know who could have sent."""
+    admits = {name: report_of(small_plan(name)).analyser_admits_nodes for name in REPORTS}
+    assert admits == {"privunit": False, "distributed": True}
+
+
+def test_a_deployment_asks_the_mechanism_and_compares_no_names() -> None:
+    folder = Path(deployment.__file__).parent
+    names = "|".join(REPORTS)
+    compared = re.compile(rf"[!=]= *[\"']({names})[\"']|[\"']({names})[\"'] *[!=]=")
+    assert not [path for path in folder.rglob("*.py") if compared.search(path.read_text())]
+    assert compared.search('plan.mechanism == "distributed"')

@@ -41,13 +41,13 @@ from tacit.fleet.deployment.analyser_state import (
     read_inbox,
     write_inbox,
 )
+from tacit.fleet.deployment.batches.agreement import AgreedSum, Agreement, NoSumEver, NoSumYet
+from tacit.fleet.deployment.batches.opening import Opened, batch_opener
+from tacit.fleet.deployment.batches.pools import Refused
+from tacit.fleet.deployment.batches.registry import Registry, UnreadableList
 from tacit.fleet.deployment.books import Books
 from tacit.fleet.deployment.seal import Opener
 from tacit.fleet.deployment.shuffler_state import Batch
-from tacit.fleet.deployment.wire.agreement import AgreedSum, Agreement, NoSumYet
-from tacit.fleet.deployment.wire.opening import BatchOpener, Opened, SignedBatchOpener
-from tacit.fleet.deployment.wire.pools import Refused
-from tacit.fleet.deployment.wire.registry import Registry
 from tacit.guarantee import DpGuarantee
 from tacit.system.files import write_atomic
 
@@ -90,7 +90,9 @@ class Analyser:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._opener = self._batch_opener()
+        self._opener = batch_opener(
+            Opener(self.private_key, run=self.run), rule=self.rule, registry=self.registry
+        )
         self._opened: tuple[str, Opened] | None = None
         self._sum = AgreedSum(self.folder / "agreed.json", sum_bytes=self.rule.message_bytes)
         self._books = Books(
@@ -191,9 +193,11 @@ class Analyser:
         """Whose masks the share helper is asked to add, while its sum is waited for."""
         return self._sum.asked
 
-    def take_sum(self, *, batch_id: str, digest: str, content: bytes) -> None:
-        """Take the share helper's sum over the agreed set; `work` then ends the round."""
-        self._sum.take(batch_id=batch_id, digest=digest, content=content)
+    def take_sum(
+        self, *, batch_id: str, digest: str, content: bytes, refused: str | None = None
+    ) -> None:
+        """Take the share helper's sum over the agreed set, or its refusal; `work` then goes on."""
+        self._sum.take(batch_id=batch_id, digest=digest, content=content, refused=refused)
 
     def work(self) -> None:
         """Process the batch on disk, if there is one, to its end, or until a sum is needed."""
@@ -234,7 +238,7 @@ class Analyser:
 
     def trouble(self) -> str | None:
         """What keeps the round from going on, or None."""
-        return self._trouble or self._sum.trouble()
+        return self._opener.trouble() or self._trouble or self._sum.trouble()
 
     def guarantee(self) -> DpGuarantee | None:
         """What protects every client over all batches opened so far; None before the first."""
@@ -254,19 +258,12 @@ class Analyser:
         if not self._books.is_empty():
             raise BundleError(
                 f"{self.folder} holds a ledger with debits but no checkpoint; restore the "
-                "checkpoint, because starting anew would spend the budget again."
+                "checkpoint, because starting over would spend the budget again."
             )
         first = AnalyserState(model=self.rule.initial())
         # Written before the first debit, so that debits without a checkpoint are always a loss.
         write_atomic(path, first.to_bytes(self.run))
         return first
-
-    def _batch_opener(self) -> BatchOpener | SignedBatchOpener:
-        opener = Opener(self.private_key, run=self.run)
-        size, check = self.rule.message_bytes, self.rule.check
-        if not self.rule.helper_bytes:
-            return BatchOpener(opener, message_bytes=size, check=check)
-        return SignedBatchOpener(opener, message_bytes=size, check=check, registry=self.registry)
 
     @property
     def _inbox(self) -> Path:
@@ -300,8 +297,11 @@ class Analyser:
     def _process(self, batch: Batch) -> None:
         try:
             outcome = self._outcome(batch)
-        except (OSError, LedgerError, _Closing, NoSumYet):
+        except (OSError, LedgerError, UnreadableList, _Closing, NoSumYet):
             raise
+        except NoSumEver as refused:
+            _LOG.warning("round %d is paid for but not released: %s", batch.round_number, refused)
+            outcome = self._unreleased(batch)
         except Exception as error:
             _LOG.exception("round %d could not be processed", batch.round_number)
             outcome = self._failed(batch, error)
@@ -309,11 +309,13 @@ class Analyser:
 
     def _failed(self, batch: Batch, error: Exception) -> AnalyserState:
         """The checkpoint of a run that ends here; a batch that may have been opened counts."""
-        now = replace(self._state, stopped=failure(batch, error))
-        if not self._books.holds(batch):
-            return now
+        now = self._unreleased(batch) if self._books.holds(batch) else self._state
+        return replace(now, stopped=failure(batch, error))
+
+    def _unreleased(self, batch: Batch) -> AnalyserState:
+        """The checkpoint after a round that was debited and moved nothing."""
         spent = self._books.spent().epsilon
-        return now.unreleased(batch.batch_id, n=self.n_min, epsilon=spent)
+        return self._state.unreleased(batch.batch_id, n=self.n_min, epsilon=spent)
 
     def _outcome(self, batch: Batch) -> AnalyserState:
         """What the batch makes of the checkpoint."""
@@ -358,11 +360,8 @@ class Analyser:
     def _open(self, batch: Batch) -> Opened:
         """The batch opened, once."""
         if self._opened is None or self._opened[0] != batch.batch_id:
-            if isinstance(self._opener, SignedBatchOpener):
-                agreed = self._sum.left_out(batch)
-                opened = self._opener.opened(batch, alive=self._alive, agreed=agreed)
-            else:
-                opened = self._opener.opened(batch, alive=self._alive)
+            agreed = self._sum.left_out(batch)
+            opened = self._opener.opened(batch, alive=self._alive, agreed=agreed)
             self._opened = (batch.batch_id, opened)
         return self._opened[1]
 

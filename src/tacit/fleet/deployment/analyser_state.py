@@ -11,13 +11,15 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from tacit.errors import BundleError
+from tacit.errors import BundleError, reason_of
 from tacit.fleet.deployment.config import AnalyserConfig, RunDescription, read_config, read_run
 from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.fleet.learning.learner import model_from_bytes
 from tacit.fleet.model import FleetModel
 from tacit.fleet.reports.mechanisms import report_of
 from tacit.system.files import write_secret
+
+CHECKPOINT = "checkpoint.npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,8 @@ class AnalyserState:
             )
         except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             raise BundleError(
-                f"{path} is not a whole checkpoint ({error}); restore it from a copy, "
-                "because starting anew would forget what was spent."
+                f"{path} is not a whole checkpoint ({reason_of(error)}); restore it from a copy, "
+                "because starting over would forget what was spent."
             ) from error
         if found != run:
             raise BundleError(f"{path} belongs to run {found}, not to {run}; check the plan.")
@@ -117,15 +119,48 @@ def failure(batch: Batch, error: Exception) -> str:
     )
 
 
-def read_fleet_model(folder: Path) -> FleetModel:
-    """The model of a deployment, from the analyser's folder or that of the whole fleet."""
+def analyser_config(folder: Path) -> AnalyserConfig:
+    """The analyser's configuration, from its folder or that of the whole fleet."""
     inner = folder / "analyser" / "analyser.toml"
-    config = read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
-    fleet = read_run(config.plan)
-    path = config.state / "checkpoint.npz"
-    if not path.exists():
-        raise BundleError(f"there is no checkpoint {path}; run the fleet first.")
-    return AnalyserState.read(path, run=fleet.run).fleet_model(fleet)
+    return read_config(inner if inner.exists() else folder / "analyser.toml", AnalyserConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFiles:
+    """Where the analyser keeps one run: its plan, and its state with checkpoint and ledger."""
+
+    plan: Path
+    state: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """What the run came to."""
+        return self.state / CHECKPOINT
+
+
+def is_earlier_run(folder: Path) -> bool:
+    """Whether this is `runs/RUN` of an analyser, where 'take-plan' puts a run that is over."""
+    return (folder / CHECKPOINT).exists() and (folder / "plan.toml").exists()
+
+
+def run_files(folder: Path) -> RunFiles:
+    """Those of the present run of an analyser's or a whole fleet's folder, or of `runs/RUN`."""
+    if is_earlier_run(folder):
+        return RunFiles(plan=folder / "plan.toml", state=folder)
+    config = analyser_config(folder)
+    files = RunFiles(plan=config.plan, state=config.state)
+    if not files.checkpoint.exists():
+        earlier = [one for one in sorted((config.state.parent / "runs").glob("*")) if one.is_dir()]
+        offer = f", or give an earlier run: {', '.join(map(str, earlier))}" if earlier else ""
+        raise BundleError(f"there is no checkpoint {files.checkpoint}; run the fleet first{offer}.")
+    return files
+
+
+def read_fleet_model(folder: Path) -> FleetModel:
+    """The model of a deployment, from a folder that `run_files` knows."""
+    files = run_files(folder)
+    fleet = read_run(files.plan)
+    return AnalyserState.read(files.checkpoint, run=fleet.run).fleet_model(fleet)
 
 
 def write_inbox(path: Path, batch: Batch) -> None:

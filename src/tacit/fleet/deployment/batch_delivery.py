@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import httpx
 
+from tacit.fleet.deployment.batches.share_sums import ShareSums
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
-from tacit.fleet.deployment.wire.share_sums import ShareSums
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("tacit.fleet")
@@ -37,6 +37,7 @@ class BatchDelivery:
         self._tls = tls
         self._sums = sums
         self.trouble: str | None = None
+        self._lasts = False  # until what failed has succeeded, whatever else does meanwhile
         self.finished = False
         self.model: tuple[int, bytes] | None = None  # the open round's, for nodes that poll
 
@@ -101,6 +102,7 @@ class BatchDelivery:
         if batch is None:
             return
         refused = await self._until_settled(client, batch)
+        self._all_well()
         if refused is None:
             _LOG.info("forwarded a batch of %d", batch.n_nodes)
             if self._sums is not None:
@@ -109,6 +111,7 @@ class BatchDelivery:
             # It may have seen the batch, so the round is over; no other batch of it is ever made.
             _LOG.warning("the analyser does not take round %d: %s", batch.round_number, refused)
         await self._patiently(shuffler.acknowledge)
+        self._all_well()
 
     async def _until_added(self, client: httpx.AsyncClient, batch: Batch, sums: ShareSums) -> None:
         """Give the sum over the agreed set, as often as it is asked for, until the round ends."""
@@ -124,19 +127,25 @@ class BatchDelivery:
     async def _give_sum(
         self, client: httpx.AsyncClient, batch: Batch, sums: ShareSums, agreed: _Agreed
     ) -> None:
+        about = {"batch_id": batch.batch_id, "digest": agreed.digest}
         try:
             # In a thread: adding thousands of masks takes seconds, and nodes ask meanwhile.
             content = await asyncio.to_thread(
                 sums.give, batch, left_out=agreed.left_out, digest=agreed.digest
             )
-        except (Refused, OSError) as refused:
-            self._say(f"no sum is given for round {batch.round_number}: {refused}")
+        except Refused as refused:
+            # For good: the round would never end if the analyser went on waiting for its sum.
+            self._say(f"no sum is given for round {batch.round_number}: {refused}", lasts=True)
+            content, about = b"", {**about, "refused": str(refused)}
+            await asyncio.sleep(_RETRY_SECONDS)
+        except OSError as error:
+            self._say(f"no sum is given for round {batch.round_number}: {error}", lasts=True)
             await asyncio.sleep(_RETRY_SECONDS)
             return
         request = client.build_request(
             "POST",
             f"/v1/sums/{batch.run}/{batch.round_number}",
-            params={"batch_id": batch.batch_id, "digest": agreed.digest},
+            params=about,
             content=content,
             headers={"content-type": "application/octet-stream"},
         )
@@ -167,14 +176,22 @@ class BatchDelivery:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _answer(self, request: httpx.Request, client: httpx.AsyncClient) -> _Answer | None:
-        """The analyser's answer, or None if it is away or busy."""
+        """The analyser's answer, or None if it is away or busy.
+
+        That it answers a question does not mean that it takes a batch: only the next attempt to
+        hand one over can end the trouble that the last one met.
+        """
+        handing_over = request.method == "POST"
         try:
             response = await client.send(request)
             if response.status_code in (200, 202, 409):
                 answer = _Answer.read(response)
-                self.trouble = None
+                if handing_over or not self._lasts:
+                    self._all_well()
                 return answer
-            self._say(f"the analyser answers with status {response.status_code}")
+            self._say(
+                f"the analyser answers with status {response.status_code}", lasts=handing_over
+            )
         except (httpx.TransportError, ValueError, RecursionError) as error:
             self._say(f"the analyser does not answer ({_cause(error)})")
         return None
@@ -188,11 +205,14 @@ class BatchDelivery:
                 self._say(f"the shuffler's state folder cannot be used: {error.strerror}")
             await asyncio.sleep(_RETRY_SECONDS)
 
-    def _say(self, trouble: str) -> None:
+    def _say(self, trouble: str, *, lasts: bool = False) -> None:
         """Show a trouble until it has passed, and log it when it is new, not at every attempt."""
         if trouble != self.trouble:
             _LOG.warning("%s", trouble)
-        self.trouble = trouble
+        self.trouble, self._lasts = trouble, lasts
+
+    def _all_well(self) -> None:
+        self.trouble, self._lasts = None, False
 
 
 def _cause(error: Exception) -> str:

@@ -82,7 +82,11 @@ class RunDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShufflerConfig:
-    """Where the shuffler listens, whom it knows, and where the analyser is."""
+    """Where the shuffler listens, whom it knows, and where the analyser is.
+
+    How many reports the open round has is shown to the address `count_shown_to`, the operator's,
+    and to nobody else.
+    """
 
     plan: Path
     host: str
@@ -96,6 +100,7 @@ class ShufflerConfig:
     sealing_key: Path
     nodes: Path
     state: Path
+    count_shown_to: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +144,16 @@ class NodeConfig:
     plan: Path
     name: str
     data: Path
-    server: str
-    server_certificate: Path
     shuffler_url: str
     shuffler_certificate: Path
-    identity: Path
     signing_key: Path
     state: Path
-    runtime_port: int
+    analyser_url: str = ""  # where it keeps a list of nodes of its own, under `distributed`
+    analyser_certificate: Path | None = None
+    server: str = ""  # this and the next three for nodes that use Flower
+    server_certificate: Path | None = None
+    identity: Path | None = None
+    runtime_port: int = 0
     person: str = ""  # whose data these are; empty: keyed by the series themselves
     ledgers: Path | None = None  # folder of the persons' ledgers; None: the account's own
 

@@ -23,26 +23,41 @@ from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
-from tacit.errors import TacitError
+from tacit.errors import TacitError, reason_of
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
+from tacit.fleet.deployment.batches.share_sums import ShareSums
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
-from tacit.fleet.deployment.serving.connections import LimitedProtocol, tune_process
+from tacit.fleet.deployment.members.routes import add_membership
+from tacit.fleet.deployment.serving.bodies import read_at_most, read_exactly
+from tacit.fleet.deployment.serving.connections import (
+    LimitedProtocol,
+    listen,
+    tune_process,
+)
 from tacit.fleet.deployment.serving.health import add_health
+from tacit.fleet.deployment.serving.upkeep import Upkeep
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
-from tacit.fleet.deployment.wire.share_sums import ShareSums
 from tacit.system.certificates import TLS_FLOOR, trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
-_BODY_SECONDS = 60.0  # between two parts of a body
-_REPORT_SECONDS = 120.0  # for a whole report, however many parts it comes in
-_STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408}
+_STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408, "list": 503}
 # All others are refusals for good, and end the round.
 _INGEST_STATUS_OF = {"busy": 503, "disk": 503, "slow": 408}
 
 
-def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
-    """What the shuffler offers to nodes; batches are delivered in the background."""
+def shuffler_app(
+    shuffler: Shuffler,
+    delivery: BatchDelivery,
+    upkeep: Upkeep | None = None,
+    *,
+    count_shown_to: str = "",
+) -> FastAPI:
+    """What the shuffler offers to nodes; batches are delivered in the background.
+
+    Who watches the number of reports grow sees when a device reports, so it is shown to the
+    operator's address alone.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -60,8 +75,9 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
     add_health(
         app,
         part="shuffler",
-        trouble=lambda: _shuffler_trouble(shuffler, delivery),
+        trouble=lambda: _shuffler_trouble(shuffler, delivery, upkeep),
         counts=lambda: {
+            **_days(upkeep),
             "round": float(shuffler.round_number or 0),
             "forwarded_rounds": float(shuffler.forwarded),
             "enough_reports": float(shuffler.received >= shuffler.n_min),
@@ -69,16 +85,20 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
     )
 
     @app.get("/v1/status")
-    async def status() -> dict[str, Any]:
+    async def status(request: Request) -> dict[str, Any]:
+        asked_from = "" if request.client is None else request.client.host
+        shown = bool(asked_from) and asked_from == count_shown_to
         return {
             "run": shuffler.run,
             "round": shuffler.round_number,
-            "received": shuffler.received,
+            "enough_reports": shuffler.received >= shuffler.n_min,
+            "received": shuffler.received if shown else None,
             "n_min": shuffler.n_min,
             "forwarded": shuffler.forwarded,
             "instance": shuffler.instance,
             "finished": delivery.finished,
-            "trouble": _shuffler_trouble(shuffler, delivery),
+            "trouble": _shuffler_trouble(shuffler, delivery, upkeep),
+            "next_certificate": None if upkeep is None else upkeep.announced,
         }
 
     @app.get("/v1/model")
@@ -102,10 +122,14 @@ def shuffler_app(shuffler: Shuffler, delivery: BatchDelivery) -> FastAPI:
     return app
 
 
-def _shuffler_trouble(shuffler: Shuffler, delivery: BatchDelivery) -> str | None:
-    if delivery.trouble is None and shuffler.overdue():
-        return "the round's time is over and too few reports have come; they wait for more"
-    return delivery.trouble
+def _shuffler_trouble(
+    shuffler: Shuffler, delivery: BatchDelivery, upkeep: Upkeep | None
+) -> str | None:
+    return delivery.trouble or shuffler.trouble() or (None if upkeep is None else upkeep.trouble)
+
+
+def _days(upkeep: Upkeep | None) -> dict[str, float]:
+    return {} if upkeep is None else {"certificate_days": float(int(upkeep.days()))}
 
 
 def _from_hex(text: str) -> bytes:
@@ -168,13 +192,18 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
 
     @app.post("/v1/sums/{run}/{round_number}")
     async def helper_sum(
-        run: str, round_number: int, batch_id: str, digest: str, request: Request
+        run: str,
+        round_number: int,
+        batch_id: str,
+        digest: str,
+        request: Request,
+        refused: str | None = None,
     ) -> JSONResponse:
         content = await read_at_most(request, analyser.rule.message_bytes)
         try:
-            analyser.take_sum(batch_id=batch_id, digest=digest, content=content)
-        except Refused as refused:
-            return JSONResponse({"refused": str(refused), **_ingest_status(analyser)}, 409)
+            analyser.take_sum(batch_id=batch_id, digest=digest, content=content, refused=refused)
+        except Refused as error:
+            return JSONResponse({"refused": str(error), **_ingest_status(analyser)}, 409)
         analyser.work_in_background()
         return JSONResponse(_ingest_status(analyser), status_code=202)
 
@@ -187,14 +216,19 @@ def _check_free(receiving: asyncio.Lock) -> None:
         raise Refused("busy", "a batch is being received; ask for the status again later.")
 
 
-def analyser_public_app(analyser: Analyser) -> FastAPI:
+def analyser_public_app(analyser: Analyser, upkeep: Upkeep | None = None) -> FastAPI:
     """What the analyser publishes: the status with its guarantee, and the model."""
     app = _bare_app(None)
+
+    def trouble() -> str | None:
+        return analyser.trouble() or (None if upkeep is None else upkeep.trouble)
+
     add_health(
         app,
         part="analyser",
-        trouble=lambda: analyser.trouble() or analyser.state.stopped,
+        trouble=lambda: trouble() or analyser.state.stopped,
         counts=lambda: {
+            **_days(upkeep),
             "round": float(analyser.state.next_round),
             "rounds": float(analyser.rounds),
             "released_rounds": float(sum(r.released for r in analyser.state.history)),
@@ -204,7 +238,7 @@ def analyser_public_app(analyser: Analyser) -> FastAPI:
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
-        return analyser.status()
+        return {**analyser.status(), "trouble": trouble()}
 
     @app.get("/v1/model")
     async def model() -> Response:
@@ -251,91 +285,79 @@ def _bare_app(lifespan: Any) -> FastAPI:
     return app
 
 
-async def read_exactly(request: Request, size: int) -> bytes:
-    """The body if it has exactly `size` bytes; refused before more than that is read."""
-    try:
-        async with asyncio.timeout(_REPORT_SECONDS):
-            body = await read_at_most(request, size)
-    except TimeoutError:
-        raise Refused(
-            "slow", f"the report took more than {_REPORT_SECONDS:g} s; send it again."
-        ) from None
-    if len(body) != size:
-        raise Refused(
-            "wrong-size", f"a sealed report has {size} bytes here, got {len(body)}; use the plan."
-        )
-    return body
-
-
-async def read_at_most(request: Request, size: int) -> bytes:
-    """The body if it has at most `size` bytes; refused before more than that is held."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > size:
-        raise Refused("wrong-size", f"a body has at most {size} bytes here, got {declared}.")
-    body = bytearray()
-    parts = aiter(request.stream())
-    while (part := await _next_part(parts)) is not None:
-        body += part
-        if len(body) > size:
-            raise Refused("wrong-size", f"a body has at most {size} bytes here, got more.")
-    return bytes(body)
-
-
-async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
-    """The next part of a body; a sender that stopped sending must not block the others."""
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            return await anext(parts, None)
-    except TimeoutError:
-        raise Refused("slow", f"nothing came for {_BODY_SECONDS:g} s; send it again.") from None
-
-
-def serve(servers: Sequence[uvicorn.Server]) -> None:
+def serve(servers: Sequence[uvicorn.Server], upkeep: Upkeep) -> None:
     """Run until stopped by a signal; all servers share one loop and stop together."""
 
     async def all_of_them() -> None:
-        tasks = [asyncio.create_task(server.serve()) for server in servers]
+        looking = asyncio.create_task(upkeep.run())
+        tasks = [
+            asyncio.create_task(server.serve(sockets))
+            for server, sockets in zip(servers, bound, strict=True)
+        ]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for server in servers:
             server.should_exit = True
         await asyncio.gather(*tasks)
+        looking.cancel()
 
     tune_process()
     try:
-        asyncio.run(all_of_them())
-    except SystemExit as error:
+        bound = [listen(server.config.host, server.config.port) for server in servers]
+    except OSError as error:
         raise TacitError(
             "the service could not listen; choose another host or port in its configuration."
         ) from error
+    asyncio.run(all_of_them())
 
 
 def shuffler_servers(
     config: ShufflerConfig, shuffler: Shuffler, sums: ShareSums | None
-) -> list[uvicorn.Server]:
+) -> tuple[list[uvicorn.Server], Upkeep]:
     """The shuffler's one server, with its client certificate for the analyser."""
     tls = trust_only(config.analyser_certificate)
     tls.load_cert_chain(config.client_certificate, config.client_key)
+    upkeep = _upkeep(config)
+    upkeep.follow_own(tls, config.client_certificate, config.client_key)
+    upkeep.follow_trusted(tls, config.analyser_certificate)
     delivery = BatchDelivery(url=config.analyser_url, tls=tls, sums=sums)
-    app = shuffler_app(shuffler, delivery)
-    return [_server(app, config, port=config.port)]
+    app = shuffler_app(shuffler, delivery, upkeep, count_shown_to=config.count_shown_to)
+    add_membership(app, folder=config.nodes.parent, part="shuffler")
+    return [_server(app, config, upkeep, port=config.port)], upkeep
 
 
 def analyser_servers(
     config: AnalyserConfig, analyser: Analyser, *, max_bytes: int
-) -> list[uvicorn.Server]:
+) -> tuple[list[uvicorn.Server], Upkeep]:
     """The analyser's two servers: batches from the shuffler alone, and the public side."""
+    upkeep = _upkeep(config)
     ingest = _server(
         analyser_ingest_app(analyser, max_bytes=max_bytes),
         config,
+        upkeep,
         port=config.ingest_port,
         ssl_ca_certs=str(config.shuffler_certificate),
         ssl_cert_reqs=ssl.CERT_REQUIRED,
     )
-    return [ingest, _server(analyser_public_app(analyser), config, port=config.public_port)]
+    assert ingest.config.ssl is not None, "a certificate was given"
+    upkeep.follow_trusted(ingest.config.ssl, config.shuffler_certificate)
+    public = analyser_public_app(analyser, upkeep)
+    if analyser.rule.helper_bytes:  # otherwise it must not know who takes part
+        add_membership(public, folder=config.nodes.parent, part="analyser")
+    return [ingest, _server(public, config, upkeep, port=config.public_port)], upkeep
+
+
+def _upkeep(config: ShufflerConfig | AnalyserConfig) -> Upkeep:
+    following = config.certificate.with_name("tls-next.crt")
+    return Upkeep(certificate=config.certificate, next_certificate=following)
 
 
 def _server(
-    app: FastAPI, config: ShufflerConfig | AnalyserConfig, *, port: int, **tls: Any
+    app: FastAPI,
+    config: ShufflerConfig | AnalyserConfig,
+    upkeep: Upkeep,
+    *,
+    port: int,
+    **tls: Any,
 ) -> uvicorn.Server:
     settings = uvicorn.Config(
         app,
@@ -355,9 +377,13 @@ def _server(
         settings.load()
     except OSError as error:  # ssl.SSLError too
         raise TacitError(
-            f"cannot use the certificate {config.certificate} and its key ({error}); copy both "
+            f"cannot use the certificate {config.certificate} and its key "
+            f"({reason_of(error)}); copy both "
             "from the folder that 'tacit fleet init' wrote."
         ) from error
     assert settings.ssl is not None, "a certificate was given"
     settings.ssl.minimum_version = TLS_FLOOR
+    # Two certificates of one name are trusted while one is renewed: each for itself, no chain.
+    settings.ssl.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    upkeep.follow_own(settings.ssl, config.certificate, config.private_key)
     return uvicorn.Server(settings)

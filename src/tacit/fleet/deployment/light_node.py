@@ -13,12 +13,13 @@ Flower server could: that can spoil what is learned, never what a report protect
 
 from __future__ import annotations
 
+import argparse
 import logging
 import secrets
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,7 @@ import httpx
 from tacit.errors import TacitError, check_positive
 from tacit.fleet.deployment.config import NodeConfig, read_config, read_run
 from tacit.fleet.deployment.node import (
+    NO_REPORT,
     Acknowledgement,
     RoundOffer,
     ShufflerClient,
@@ -34,6 +36,8 @@ from tacit.fleet.deployment.node import (
     take_part,
 )
 from tacit.system.certificates import trust_only
+from tacit.system.logs import log_to_standard_error
+from tacit.system.metrics import serve_metrics
 
 _LOG = logging.getLogger("tacit.fleet")
 _LONGEST_WAIT = 60.0
@@ -46,29 +50,45 @@ class LightNode:
     config: NodeConfig
     poll_seconds: float = 5.0
     sleep: Callable[[float], None] = time.sleep
+    figures: dict[str, float] = field(default_factory=dict)  # for --metrics
     _reported: tuple[int, str] | None = None
     _said: str = ""
+    _failed: bool = False  # whether the last report could not be made
+    _known_next: str | None = None  # certificate that was trusted last
 
     def run(self) -> int:
         """Take part until the run is over; returns in how many rounds a report was accepted."""
         fleet = read_run(self.config.plan)
-        shuffler = ShufflerClient(self.config, fleet)
+        shuffler: ShufflerClient | None = ShufflerClient(self.config, fleet)
         accepted, wait = 0, self.poll_seconds
         try:
             while True:
                 try:
+                    shuffler = shuffler or ShufflerClient(self.config, fleet)
                     offer = shuffler.offer()
+                    self.figures.update(shuffler_answers=1, round=offer.round_number or 0)
+                    self._follow(shuffler, offer)
                     if offer.finished:
                         _LOG.info("the run is over; %d reports were accepted", accepted)
                         return accepted
                     accepted += self._answer(fleet.run, shuffler, offer)
+                    self.figures.update(trouble=int(self._failed))
                     wait = self.poll_seconds
                 except (httpx.HTTPError, ValueError, KeyError) as error:
+                    self.figures.update(shuffler_answers=0)
                     self._say(f"the shuffler does not answer ({type(error).__name__})")
+                    wait = min(2.0 * wait, _LONGEST_WAIT)
+                    if shuffler is not None:
+                        shuffler.close()  # the next one trusts what is on disk then
+                    shuffler = None
+                except OSError as error:  # a full disk; it goes on when there is room
+                    self.figures.update(trouble=1)
+                    self._say(f"the node's own files cannot be used ({error.strerror})")
                     wait = min(2.0 * wait, _LONGEST_WAIT)
                 self.sleep(wait * (0.5 + secrets.randbelow(1000) / 1000))  # not all at once
         finally:
-            shuffler.close()
+            if shuffler is not None:
+                shuffler.close()
 
     def _answer(self, run: str, shuffler: ShufflerClient, offer: RoundOffer) -> int:
         """Report for the open round, unless this shuffler process has the report already."""
@@ -81,6 +101,7 @@ class LightNode:
         answer: Acknowledgement = take_part(
             self.config, run=run, round_number=offer.round_number, model=model
         )
+        self._failed = answer.reason == NO_REPORT
         if not answer.accepted:
             self._say(f"round {offer.round_number}: {answer.reason}")
             return 0
@@ -89,6 +110,14 @@ class LightNode:
         _LOG.info("reported for round %d", offer.round_number)
         return 0 if again else 1
 
+    def _follow(self, shuffler: ShufflerClient, offer: RoundOffer) -> None:
+        """Trust the shuffler's next certificate before it is in use."""
+        if offer.next_certificate in (None, self._known_next):
+            return
+        if shuffler.trust_next(offer):
+            _LOG.info("trusting the shuffler's next certificate too")
+        self._known_next = offer.next_certificate
+
     def _say(self, text: str) -> None:
         """Log what is new, not at every attempt."""
         if text != self._said:
@@ -96,26 +125,35 @@ class LightNode:
         self._said = text
 
 
-def run_light_node(path: Path, *, poll_seconds: float = 5.0) -> int:
+def run_light_node(path: Path, *, poll_seconds: float = 5.0, metrics: str | None = None) -> int:
     """Check everything that the node needs, then run it to the end of the run."""
     check_positive(poll_seconds, name="poll-seconds")
     config = read_config(path, NodeConfig)
     read_key(config.signing_key)
     load_series(config.data)
     trust_only(config.shuffler_certificate)
-    return LightNode(config, poll_seconds=poll_seconds).run()
+    node = LightNode(config, poll_seconds=poll_seconds)
+    if metrics is not None:
+        serve_metrics(metrics, part="node", figures=lambda: node.figures)
+    return node.run()
 
 
 def main(arguments: list[str]) -> int:
-    """`light_node CONFIG [POLL_SECONDS]`, for installations without the command line's packages."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    """The node for installations without the command line's packages."""
+    parser = argparse.ArgumentParser(prog="light_node", allow_abbrev=False)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("poll_seconds", type=float, nargs="?", default=5.0)
+    parser.add_argument("--log-format", choices=("text", "json"), default="text")
+    parser.add_argument("--metrics", metavar="HOST:PORT")
     try:
-        path, *poll = arguments
-        run_light_node(Path(path), poll_seconds=float(poll[0]) if poll else 5.0)
-    except ValueError as error:
-        said = str(error) if isinstance(error, TacitError) else "usage: light_node CONFIG [SECONDS]"
-        sys.stderr.write(f"tacit: {said}\n")
+        asked = parser.parse_args(arguments)
+    except SystemExit as end:  # argparse has said why
+        return int(end.code or 0)
+    log_to_standard_error(asked.log_format)
+    try:
+        run_light_node(asked.config, poll_seconds=asked.poll_seconds, metrics=asked.metrics)
+    except TacitError as error:
+        sys.stderr.write(f"tacit: {error}\n")
         return 2
     return 0
 

@@ -24,20 +24,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.errors import LedgerError, TacitError
+from tacit.errors import LedgerError, TacitError, reason_of
+from tacit.fleet.deployment.batches.signatures import digest_of, public_half, sign
 from tacit.fleet.deployment.config import NodeConfig, RunDescription, read_run
+from tacit.fleet.deployment.members import statements
 from tacit.fleet.deployment.person_ledger import PersonLedger
 from tacit.fleet.deployment.seal import Sealer, sealed_size
-from tacit.fleet.deployment.wire.signatures import digest_of, public_half, sign
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.reports.protocol import Parts
 from tacit.guarantee import DpGuarantee
-from tacit.ledger import Ledger
-from tacit.system.certificates import trust_only
+from tacit.ledger.known_series import marks_of, person_of
+from tacit.ledger.persons import data_key, ledger_folder
+from tacit.system.certificates import also_trust, trust_only
 from tacit.system.files import write_once
 from tacit.system.locks import locked
 
 NO_REPORT = "this node made no report; its own log says why"
+STRUCK_OFF = "the shuffler does not know this node; no report is made until it does"
+_STRANGER = "not-registered"
 _LOG = logging.getLogger("tacit.fleet")
 _TASK_SECONDS = 300.0  # for one report at most
 _TIMEOUT_SECONDS = 20.0
@@ -49,6 +53,7 @@ class Acknowledgement:
 
     accepted: bool
     reason: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,7 @@ class RoundOffer:
     round_number: int | None
     instance: str
     finished: bool
+    next_certificate: str | None = None  # its fingerprint, while the shuffler renews its own
 
 
 class ShufflerClient:
@@ -69,6 +75,7 @@ class ShufflerClient:
     def __init__(self, config: NodeConfig, fleet: RunDescription) -> None:
         self._run = fleet.run
         self._name = config.name
+        self._trusted = config.shuffler_certificate
         self._key = read_key(config.signing_key)
         self._analyser_bytes = sealed_size(Learner(fleet.plan).message_bytes)
         self._http = httpx.Client(
@@ -84,12 +91,29 @@ class ShufflerClient:
 
     def offer(self) -> RoundOffer:
         """Where the run stands, as the shuffler knows it."""
-        answer = self._http.get("/v1/status").raise_for_status().json()
-        return RoundOffer(
-            round_number=None if answer["round"] is None else int(answer["round"]),
-            instance=str(answer["instance"]),
-            finished=bool(answer["finished"]),
-        )
+        response = self._http.get("/v1/status").raise_for_status()
+        try:
+            answer = response.json()
+            return RoundOffer(
+                round_number=None if answer["round"] is None else int(answer["round"]),
+                instance=str(answer["instance"]),
+                finished=bool(answer["finished"]),
+                next_certificate=answer.get("next_certificate"),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise httpx.DecodingError(
+                "the shuffler's status cannot be read", request=response.request
+            ) from error
+
+    def trust_next(self, offer: RoundOffer) -> bool:
+        """Trust the certificate that the shuffler announces too; whether it is new.
+
+        It comes over a connection that the present one has authenticated.
+        """
+        if offer.next_certificate is None:
+            return False
+        content = self._http.get("/v1/next-certificate").raise_for_status().content
+        return bool(content) and also_trust(self._trusted, content)
 
     def model(self, round_number: int) -> bytes | None:
         """The model of the open round, or None if it is that of another round by now."""
@@ -117,7 +141,16 @@ class ShufflerClient:
             return Acknowledgement(accepted=True)
         answer = response.json()
         taken = answer.get("code") == "replayed"
-        return Acknowledgement(accepted=taken, reason=str(answer.get("refused", "refused")))
+        reason, code = str(answer.get("refused", "refused")), str(answer.get("code", ""))
+        return Acknowledgement(accepted=taken, reason=reason, code=code)
+
+    def knows_me(self) -> bool:
+        """Whether the shuffler knows this node and its key; asked without a report."""
+        said = statements.signed(
+            self._key, "member", part="shuffler", run=self._run, node=self._name
+        )
+        body = {"node": self._name, "signature": said}
+        return self._http.post("/v1/member", json=body).status_code == httpx.codes.OK
 
     def close(self) -> None:
         """Close the connection."""
@@ -128,14 +161,12 @@ class Outbox:
     """The node's sealed reports and its ledger: what it has committed to, on its own disk."""
 
     def __init__(self, config: NodeConfig, fleet: RunDescription, learner: Learner) -> None:
+        learner.check_stated(fleet.node_costs)
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
         self._learner = learner
         self._costs = fleet.node_costs
-        budget = learner.node_budget()
-        self._ledger = Ledger.open(
-            config.state / "ledger.db", budget_epsilon=budget.epsilon, budget_delta=budget.delta
-        )
+        self._ledger = person_ledger(config, fleet, learner)
         # A blind shuffler's analyser must not learn the sender, so nothing of it is bound in.
         self._sender = public_half(read_key(config.signing_key)) if learner.helper_bytes else b""
         self._sealer = Sealer(fleet.public_key, run=fleet.run, report_bytes=learner.message_bytes)
@@ -156,7 +187,7 @@ class Outbox:
             if not path.exists():
                 self._make(round_number, make_report)
             if not self._ledger.debited(round_number):
-                self._ledger.debit(round_number, self._learner.node_cost)
+                self._ledger.debit(round_number, self._cost)
             self._delete_before(round_number)
             return path.read_bytes()
 
@@ -206,25 +237,12 @@ class Outbox:
     def _path(self, round_number: int) -> Path:
         return self._folder / f"round-{round_number:06d}.sealed"
 
-    def _debited(self, round_number: int) -> bool:
-        purpose = self._purpose(round_number)
-        return any(entry.purpose == purpose for entry in self._ledger.entries(self._subject))
-
-    def _debit(self, round_number: int) -> None:
-        earlier = len(self._ledger.entries(self._subject))
-        self._ledger.debit(
-            subject=self._subject,
-            guarantee=self._cost(earlier),
-            purpose=self._purpose(round_number),
-            subject_kind="client",
-        )
-
-    def _cost(self, earlier: int) -> DpGuarantee:
-        """What the node's next report costs; from its plan file, where accounting needs SciPy."""
-        if earlier < len(self._costs):
-            epsilon, delta = self._costs[earlier]
+    def _cost(self, report: int) -> DpGuarantee:
+        """What the run's k-th report costs; from the plan file, where accounting needs SciPy."""
+        if report <= len(self._costs):
+            epsilon, delta = self._costs[report - 1]
             return self._learner.stated_cost(epsilon=epsilon, delta=delta)
-        return self._learner.node_cost(earlier + 1)
+        return self._learner.node_cost(report)
 
     def _delete_before(self, round_number: int) -> None:
         for path in self._folder.glob("round-*.sealed"):
@@ -234,11 +252,14 @@ class Outbox:
 
 def person_ledger(config: NodeConfig, fleet: RunDescription, learner: Learner) -> PersonLedger:
     """The ledger of whom this node protects: the person it names, or the series it holds."""
+    folder, X = ledger_folder(config.ledgers), load_series(config.data)[0]
+    series = marks_of(X)
     return PersonLedger(
-        ledger_folder(config.ledgers),
-        person=config.person or data_key(load_series(config.data)[0]),
+        folder,
+        person=person_of(folder, series, name=config.person, otherwise=data_key(X)),
         run=fleet.run,
         budget=learner.node_budget(),
+        series=series,
     )
 
 
@@ -260,7 +281,7 @@ def take_part(config: NodeConfig, *, run: str, round_number: int, model: bytes) 
         return Acknowledgement(
             accepted=False, reason=f"the shuffler does not answer: {type(error).__name__}"
         )
-    except TacitError as error:
+    except (TacitError, OSError) as error:  # OSError: a full disk, which may have room again
         _LOG.error("no report for round %d: %s", round_number, error)
         return Acknowledgement(accepted=False, reason=NO_REPORT)
     finally:
@@ -278,13 +299,22 @@ def _report(
     # Ask first: a question that comes late must not spend anything.
     if shuffler.open_round() != round_number:
         return Acknowledgement(accepted=False, reason=f"round {round_number} is not open.")
+    struck_off = config.state / "struck-off"
+    if struck_off.exists() and not shuffler.knows_me():
+        return Acknowledgement(accepted=False, reason=STRUCK_OFF, code=_STRANGER)
     learner = Learner(fleet.plan)
     outbox = Outbox(config, fleet, learner)
     try:
         body = outbox.commit(round_number, lambda: learner.report(model, *load_series(config.data)))
     finally:
         outbox.close()
-    return shuffler.send(body, round_number=round_number)
+    answer = shuffler.send(body, round_number=round_number)
+    # A node that is struck off pays for no further report, until it is known again.
+    if answer.code == _STRANGER:
+        struck_off.touch()
+    else:
+        struck_off.unlink(missing_ok=True)
+    return answer
 
 
 def read_key(path: Path) -> bytes:
@@ -302,7 +332,8 @@ def load_series(path: Path) -> tuple[Floats, NDArray[np.str_]]:
             X, y = np.asarray(arrays["X"], dtype=np.float64), arrays["y"].astype(np.str_)
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise TacitError(
-            f"cannot read series from {path} ({error}); it must be an npz file with X and y."
+            f"cannot read series from {path} ({reason_of(error)}); "
+            "it must be an npz file with X and y."
         ) from error
     if X.ndim == 2:
         X = X[:, None, :]

@@ -4,8 +4,9 @@ It lives outside the run's folder, so that a second run on the same data finds w
 spent. Its budget is what the first run was allowed; a second run adds up and is refused past it,
 until the owner raises it (`tacit ledger budget`), which the ledger records with the reason.
 
-A node that names no person is keyed by the series it holds, in any order. Give `person` in
-node.toml wherever the data of one person change from run to run.
+A node that names no person is keyed by the series it holds, in any order; data that grew or were
+given another name are recognised by the series that were counted before. Give `person` in node.toml
+wherever more than half of the data change from one run to the next.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
-from tacit.errors import BudgetExceeded
+from tacit.errors import BudgetExceeded, LedgerError
 from tacit.fleet.reports.protocol import NodeBudget
 from tacit.guarantee import DpGuarantee, rounded_down, rounded_up
 from tacit.ledger import Entry
 from tacit.ledger.chain import exact, float_up
+from tacit.ledger.known_series import Marks, remember
 from tacit.ledger.persons import ledger_path, open_person_ledger
 
 
@@ -27,13 +29,16 @@ class PersonLedger:
 
     Guarantee: a run debits at most its own plan's budget, and all runs together at most the
     ledger's, which the first run fixed. Rounds of several runs add up basically.
-    Assumes: the data of one person go under one name, or do not change.
+    Assumes: the data of one person go under one name, or keep half of their series.
     Not covered: the same person's data on another machine; a folder of ledgers that was deleted or
     restored, unless TACIT_ANCHORS names a place where their anchors are kept.
     """
 
-    def __init__(self, folder: Path, *, person: str, run: str, budget: NodeBudget) -> None:
+    def __init__(
+        self, folder: Path, *, person: str, run: str, budget: NodeBudget, series: Marks
+    ) -> None:
         self.path = ledger_path(folder, person)
+        self._series = series
         self._person, self._run, self._budget = person, run, budget
         self._ledger = open_person_ledger(
             self.path, budget_epsilon=budget.epsilon, budget_delta=budget.delta
@@ -47,8 +52,10 @@ class PersonLedger:
     def debit(self, round_number: int, cost: Callable[[int], DpGuarantee]) -> None:
         """Enter the round before its report leaves; `cost(k)` is that of the run's k-th report."""
         earlier = self._of_run()
+        self._check_plan(earlier, cost)
         wanted = cost(len(earlier) + 1)
         self._check_run(earlier, wanted)
+        remember(self.path.parent, self._person, self._series)
         try:
             self._ledger.debit(
                 subject=self._person,
@@ -86,6 +93,19 @@ class PersonLedger:
 
     def _purpose(self, round_number: int) -> str:
         return f"fleet run {self._run} round {round_number}"
+
+    def _check_plan(self, earlier: list[Entry], cost: Callable[[int], DpGuarantee]) -> None:
+        """A later report costs less than a first one, but only under the plan of the first."""
+        for number, entry in enumerate(earlier, start=1):
+            stated = cost(number)
+            if (Decimal(entry.epsilon), Decimal(entry.delta)) != (
+                exact(stated.epsilon),
+                exact(stated.delta),
+            ):
+                raise LedgerError(
+                    f"report {number} of run {self._run} was debited under another plan; nothing "
+                    "was sent, ask for a plan of 'tacit fleet next-run', which names a new run."
+                )
 
     def _check_run(self, earlier: list[Entry], wanted: DpGuarantee) -> None:
         epsilon = sum((Decimal(entry.epsilon) for entry in earlier), exact(wanted.epsilon))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tacit.errors import TacitError
+from tacit.errors import TacitError, check_positive
 from tacit.fleet.deployment.config import (
     LARGEST_BATCH,
     AnalyserConfig,
@@ -33,15 +33,19 @@ from tacit.system.certificates import trust_only
 from tacit.system.extras import needs
 from tacit.system.files import write_atomic
 from tacit.system.locks import locked
+from tacit.system.logs import output_of_programs
+from tacit.system.metrics import serve_metrics
+from tacit.system.posix import needs_posix
 
 if TYPE_CHECKING:
     from tacit.fleet.deployment.analyser import Analyser
+    from tacit.fleet.deployment.batches.share_sums import ShareSums
     from tacit.fleet.deployment.shuffler import Shuffler
-    from tacit.fleet.deployment.wire.share_sums import ShareSums
 
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 _RESTART_SECONDS = 1.0
+_LOOK_SECONDS = 5.0  # between two questions whether the run is over
 
 
 def run_shuffler(path: Path) -> None:
@@ -53,18 +57,18 @@ def run_shuffler(path: Path) -> None:
     fleet = read_run(config.plan)
     with _only_one(config.state, "shuffler"):
         shuffler, sums = open_shuffler(config, fleet)
-        serve(shuffler_servers(config, shuffler, sums))
+        serve(*shuffler_servers(config, shuffler, sums))
 
 
 def open_shuffler(
     config: ShufflerConfig, fleet: RunDescription
 ) -> tuple[Shuffler, ShareSums | None]:
     """The shuffler of a run over its folder, and its sums if it is a share helper."""
+    from tacit.fleet.deployment.batches.pools import PermutedPool, Pool, SignedPool
+    from tacit.fleet.deployment.batches.registry import Registry
+    from tacit.fleet.deployment.batches.share_sums import ShareSums
     from tacit.fleet.deployment.seal import Opener, sealed_size
     from tacit.fleet.deployment.shuffler import Shuffler
-    from tacit.fleet.deployment.wire.pools import PermutedPool, Pool, SignedPool
-    from tacit.fleet.deployment.wire.registry import Registry
-    from tacit.fleet.deployment.wire.share_sums import ShareSums
     from tacit.fleet.learning.learner import Learner
 
     learner = Learner(fleet.plan)
@@ -101,12 +105,13 @@ def run_analyser(path: Path) -> None:
     with _only_one(config.state, "analyser"):
         analyser = open_analyser(config, fleet)
         try:
-            serve(analyser_servers(config, analyser, max_bytes=LARGEST_BATCH))
+            serve(*analyser_servers(config, analyser, max_bytes=LARGEST_BATCH))
         finally:
             analyser.close()
 
 
 def _check_service_packages() -> None:
+    needs_posix("a fleet's service")
     needs("fleet", "fastapi", "uvicorn", "prometheus_client", what="a fleet's service")
 
 
@@ -125,7 +130,7 @@ def _only_one(folder: Path, what: str) -> Iterator[None]:
 def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
     """The analyser of a run over its folder; first finishes what a crash left."""
     from tacit.fleet.deployment.analyser import Analyser
-    from tacit.fleet.deployment.wire.registry import Registry
+    from tacit.fleet.deployment.batches.registry import Registry
     from tacit.fleet.learning.learner import Learner
 
     return Analyser(
@@ -141,32 +146,67 @@ def open_analyser(config: AnalyserConfig, fleet: RunDescription) -> Analyser:
     )
 
 
-def run_node(path: Path) -> NoReturn:
-    """Keep Flower's SuperNode running for one node; it runs the installed application only."""
+def run_node(path: Path, *, metrics: str | None = None) -> None:
+    """Keep Flower's SuperNode running for one node until the run is over.
+
+    It runs the installed application only.
+    """
+    needs_posix("a node over Flower")
     config = read_config(path, NodeConfig)
     fleet = read_run(config.plan)
+    if not config.server or config.identity is None or config.server_certificate is None:
+        raise TacitError(
+            f"{path} names no Flower server; run it with --transport https, or add the server's "
+            "address, its certificate and an identity."
+        )
     for needed in (config.data, config.identity, config.signing_key):
         read_bytes(needed)
     _check_person(config, fleet)
     for certificate in (config.server_certificate, config.shuffler_certificate):
         trust_only(certificate)
     arguments, environment = _supernode(path, config)
+    figures = {"supernode_runs": 0.0, "supernode_starts": 0.0}
+    if metrics is not None:
+        serve_metrics(metrics, part="node", figures=lambda: figures)
     stop_on_sigterm()
-    while True:
+    output = output_of_programs()
+    while not _run_is_over(config, fleet):
         process = subprocess.Popen(
             arguments,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,  # Flower logs there; our standard output is for JSON
+            stdout=output,  # our standard output is for JSON
+            stderr=output,
             start_new_session=True,
         )
         try:
+            figures.update(supernode_runs=1, supernode_starts=figures["supernode_starts"] + 1)
             write_atomic(config.state / "supernode.pid", str(process.pid).encode())
-            process.wait()
+            while process.poll() is None and not _run_is_over(config, fleet):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_SECONDS)
         finally:
             stop(process, group=True)
+        figures["supernode_runs"] = 0
         # A SuperNode gives up when the SuperLink does not know its key yet; it will.
         time.sleep(_RESTART_SECONDS)
+
+
+def _run_is_over(config: NodeConfig, fleet: RunDescription) -> bool:
+    """Whether the shuffler says so; one that does not answer says nothing."""
+    import httpx
+
+    from tacit.fleet.deployment.node import ShufflerClient
+
+    shuffler = ShufflerClient(config, fleet)
+    try:
+        offer = shuffler.offer()
+        shuffler.trust_next(offer)
+        return offer.finished
+    except (httpx.HTTPError, TacitError):
+        return False
+    finally:
+        shuffler.close()
 
 
 def _check_person(config: NodeConfig, fleet: RunDescription) -> None:
@@ -182,6 +222,8 @@ def _check_person(config: NodeConfig, fleet: RunDescription) -> None:
 def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:
     from tacit.fleet.deployment.flower.allowed_commands import write_node_commands
 
+    assert config.identity is not None, "checked before"
+    assert config.server_certificate is not None, "checked before"
     home = (config.state / "flower").resolve()
     environment = flower_environment(home, commands=write_node_commands)
     arguments = [
@@ -192,6 +234,15 @@ def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str
         *("--node-config", f'tacit-config="{path.resolve()}"'),
     ]
     return arguments, environment
+
+
+def start_seconds() -> float:
+    """How long services and Flower may take to start: 60 s, or TACIT_START_SECONDS."""
+    text = os.environ.get("TACIT_START_SECONDS", "60")
+    try:
+        return check_positive(float(text), name="TACIT_START_SECONDS")
+    except ValueError as error:
+        raise TacitError(f"TACIT_START_SECONDS must be a number above 0, got {text!r}.") from error
 
 
 def stop_on_sigterm() -> None:
@@ -210,7 +261,7 @@ def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[
 
 
 def shuffler_status(config: ServerConfig) -> dict[str, Any]:
-    """The shuffler's public status: the open round and how many reported."""
+    """The shuffler's public status: the open round and whether enough nodes have reported."""
     return _get_json(config.shuffler_url, trust_only(config.shuffler_certificate), "shuffler", 0.0)
 
 
@@ -272,7 +323,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise TacitError(f"cannot read {path}: {error.strerror}.") from error
+        raise TacitError(f"cannot read {path}: {error.strerror}; check the path.") from error
 
 
 def _get_json(url: str, tls: ssl.SSLContext, who: str, wait_seconds: float) -> dict[str, Any]:

@@ -29,6 +29,11 @@ def new_key() -> tuple[bytes, bytes]:
     return private.private_bytes_raw(), private.public_key().public_bytes_raw()
 
 
+def public_of(private_key: bytes) -> bytes:
+    """The public key that belongs to a private one."""
+    return X25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
+
+
 def sealed_size(report_bytes: int) -> int:
     """The size of every sealed report whose plain report has `report_bytes`."""
     return check_at_least(report_bytes, 1, name="report_bytes") + OVERHEAD

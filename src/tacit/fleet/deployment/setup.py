@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import TacitError, check_at_least
+from tacit.fleet.deployment.batches.records import record_size
+from tacit.fleet.deployment.batches.registry import write_registry
+from tacit.fleet.deployment.batches.signatures import new_signing_key
 from tacit.fleet.deployment.config import LARGEST_BATCH, RunDescription, own_host
 from tacit.fleet.deployment.flower.bundle import write_app
 from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.seal import new_key, sealed_size
-from tacit.fleet.deployment.wire.records import record_size
-from tacit.fleet.deployment.wire.registry import write_registry
-from tacit.fleet.deployment.wire.signatures import new_signing_key
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.mechanisms import report_of
@@ -125,8 +125,7 @@ def set_up(
         hosts,
         sealing_key=sealing[0],
         shuffler=client,
-        # A blind shuffler's analyser does not even know who could have sent.
-        nodes=known if fleet.plan.mechanism == "distributed" else {},
+        nodes=known if report_of(fleet.plan).analyser_admits_nodes else {},
     )
     _write_server(folder / "server", fleet, tls, hosts)
     for i, name in enumerate(names):
@@ -313,12 +312,17 @@ def _write_node(
     write_atomic(folder / "server.crt", tls.server.certificate)
     write_atomic(folder / "shuffler.crt", tls.shuffler.certificate)
     _write_plan(folder, fleet)
+    both = report_of(fleet.plan).analyser_admits_nodes
+    if both:
+        write_atomic(folder / "analyser.crt", tls.analyser.certificate)
     write_toml(
         folder / "node.toml",
         {
             "plan": "plan.toml",
             "name": name,
             "data": "data.npz",
+            "analyser_url": hosts.public_url if both else None,
+            "analyser_certificate": "analyser.crt" if both else None,
             "server": f"{hosts.server}:{hosts.port}",
             "server_certificate": "server.crt",
             "shuffler_url": hosts.shuffler_url,

@@ -4,7 +4,7 @@ Under `privunit` it is blind: it knows who sends and nothing of what is sent, th
 what was sent and nothing of by whom, and between the two stands one secret permutation per batch.
 Under `distributed` it is the share helper: it hands on masked vectors under their nodes'
 signatures, keeps the sealed seeds of the masks, and adds the masks up for the one set of reports
-that both servers have agreed on (`tacit.fleet.deployment.wire.share_sums`).
+that both servers have agreed on (`tacit.fleet.deployment.batches.share_sums`).
 
 A round of which a batch has left is never opened again, because the difference of two batches would
 show who is missing in one of them. Too few reports wait for more; none is dropped.
@@ -20,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tacit.errors import TacitError, check_at_least
+from tacit.fleet.deployment.batches.pools import Pool, Refused
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.signatures import digest_of, is_signed, new_signing_key
 from tacit.fleet.deployment.shuffler_state import Batch, ForwardRecord
-from tacit.fleet.deployment.wire.pools import Pool, Refused
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.signatures import digest_of, is_signed, new_signing_key
 
 _NOBODY = new_signing_key()[1]
 
@@ -64,6 +64,7 @@ class Shuffler:
 
     def _forget(self) -> None:
         self._reported: set[str] = set()
+        self._keys: set[bytes] = set()
         self._pool.clear()
         self._deadline: float | None = None
 
@@ -124,13 +125,15 @@ class Shuffler:
         """Take one node's report, or raise `Refused` with the reason and keep nothing of it."""
         self._check_round(run, round_number)
         key = self._checked_sender(node, signature, round_number, body)
-        if node in self._reported:
+        # By key too: a key may have another name by now, and a node another key.
+        if node in self._reported or key in self._keys:
             raise Refused(
                 "replayed",
                 f"round {round_number} already holds a report of this node; it counts once.",
             )
         self._pool.check(body, round_number=round_number, key=key)
         self._reported.add(node)
+        self._keys.add(key)
         self._pool.add(body, key=key, signature=signature)
         if self._deadline is None:
             self._deadline = self._clock() + self._round_seconds
@@ -153,7 +156,7 @@ class Shuffler:
                 f"a sealed report has {self.body_bytes} bytes here, got {len(body)}; "
                 "use the plan of this run.",
             )
-        self._registry.refresh()
+        self._read_list()
         key, size = self._registry.key_of(node), self._pool.analyser_bytes
         # Checked for unknown names too, so that both refusals take the same time.
         fits = is_signed(
@@ -172,6 +175,17 @@ class Shuffler:
                 "register the node with the shuffler.",
             )
         return key
+
+    def _read_list(self) -> None:
+        trouble = self._registry.trouble()
+        if trouble is not None:
+            raise Refused("list", "the list of nodes cannot be read now; send the report again.")
+
+    def trouble(self) -> str | None:
+        """What keeps reports from being taken or the round from ending, or None."""
+        if self.overdue():
+            return "the round's time is over and too few reports have come; they wait for more"
+        return self._registry.trouble()
 
     def due(self) -> bool:
         """Whether the round can end: every node has reported, or its time is over with enough."""
@@ -195,7 +209,7 @@ class Shuffler:
             run=self.run,
             round_number=self.round_number,
             batch_id=secrets.token_hex(16),
-            n_nodes=self.received,
+            n_nodes=len(self._pool),
             messages=messages,
         )
         self.record.forward(batch, own_parts=own)

@@ -79,6 +79,10 @@ class Learner:
         costs = [self._report.node_cost(index) for index in rounds] if self.helper_bytes else []
         return tuple((cost.epsilon, cost.delta) for cost in costs)
 
+    def check_stated(self, costs: Sequence[tuple[float, float]]) -> None:
+        """Refuse costs in a plan file that are smaller than the noise allows."""
+        self._report.check_stated(costs)
+
     def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
         """A cost from a plan file as the guarantee that it is."""
         return self._report.stated_cost(epsilon=epsilon, delta=delta)

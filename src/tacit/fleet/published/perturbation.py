@@ -65,6 +65,12 @@ def flatten(stacked: Parameters) -> Floats:
     return torch.cat([value.flatten(1) for value in stacked.values()], dim=1).double().numpy()
 
 
+def flat_weights(weights: Parameters) -> Floats:
+    """One set of weights as a flat vector, in the order of `flatten`."""
+    flat: Floats = flatten({name: value[None] for name, value in weights.items()})[0]
+    return flat
+
+
 def unflatten(flat: Floats, like: Parameters) -> Parameters:
     """One flat vector back into named weights."""
     sizes = [value.numel() for value in like.values()]

@@ -5,26 +5,28 @@ extractor and classifier to (0, 1) by their own minimum and maximum, and add Lap
 k/epsilon_t to the extractor and (1-k)/epsilon_t to the classifier (Eqs. 1-3). A shuffler delays
 each upload by U(0, T), T the median of the clients' proposals; the server undoes the scaling with
 the minima and maxima sent beside, averages and broadcasts. After every round a Gaussian moments
-accountant gives delta, and the run stops when delta passes its limit.
+accountant gives delta, and the run ends before delta passes its limit; else when it converged.
 
 Where the paper is silent: minima and maxima travel in clear (without them nothing can be
-learned), the accountant's noise multiplier is 1 with sampling rate n/N, and epsilon_t shrinks
-with the share of delta that is used up, to half of epsilon_0 at most.
+learned), the accountant's noise multiplier is 1 with sampling rate n/N, epsilon_t shrinks with the
+share of delta that is used up, to half of epsilon_0 at most, and a run has converged when the
+asked clients' training accuracy no longer rises (`PublishedConfig`). CDP-FL draws each client with
+probability n/N, because its accountant assumes it.
 """
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from tacit.accounting import calibrate_gaussian
 from tacit.arrays import Floats, Integers
-from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
+from tacit.errors import TacitError
+from tacit.fleet.published.clients import ClientData, accuracy_on, local_updates
 from tacit.fleet.published.networks import (
     Parameters,
     TimeSeriesCnn,
@@ -32,83 +34,52 @@ from tacit.fleet.published.networks import (
     new_network,
     parameters_of,
     predict_scores,
-    train_clients,
 )
 from tacit.fleet.published.perturbation import (
     Part,
     clip_rows,
     delays,
     dynamic_epsilon,
-    flatten,
+    flat_weights,
     moments_delta,
     network_parts,
     perturb,
     unflatten,
 )
+from tacit.fleet.published.settings import PublishedConfig
 from tacit.fleet.reports.linking import reidentification_rate
 from tacit.guarantee import Unprotected
 from tacit.noise import SYSTEM_NOISE, NoiseSource, float_gaussian
 from tacit.system.progress import Progress, silent
 
-Method = Literal["dptimefl", "fedavg", "cdpfl"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedConfig:
-    """Table II of the paper where it says; `local_epochs` is 40 there."""
-
-    method: Method = "dptimefl"
-    n_rounds: int = 10
-    clients_per_round: int = 40
-    local_epochs: int = 5
-    batch_size: int = 28
-    rate: float = 0.1
-    clip_norm: float = 5.0
-    epsilon_0: float = 8.0
-    delta_limit: float = 0.1
-    noise_multiplier: float = 1.0
-    light: bool = True
-
-    def __post_init__(self) -> None:
-        if self.method not in ("dptimefl", "fedavg", "cdpfl"):
-            raise TacitError(f"unknown method {self.method!r}; use dptimefl, fedavg or cdpfl.")
-        for name in ("n_rounds", "clients_per_round", "local_epochs", "batch_size"):
-            check_at_least(getattr(self, name), 1, name=name)
-        for name in ("rate", "clip_norm", "epsilon_0", "noise_multiplier"):
-            check_epsilon(getattr(self, name), name=name)
-        check_delta(self.delta_limit, name="delta_limit")
-
-
-def table_two(*, n_clients: int, **changes: object) -> PublishedConfig:
-    """The paper's settings for N = 100 or 1000; fewer clients keep the rate of 40 in 100."""
-    many = n_clients >= 500
-    settings: dict[str, object] = {
-        "clients_per_round": 100 if many else max(1, round(0.4 * min(n_clients, 100))),
-        "delta_limit": 0.001 if many else 0.1,
-        "batch_size": 8 if many else 28,
-        "n_rounds": 40 if many else 10,
-    }
-    return PublishedConfig(**{**settings, **changes})  # type: ignore[arg-type]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRound:
-    """One round: the nominal epsilon_t, the accountant's delta, and what linking achieved."""
+    """One round: the nominal epsilon_t, the accountant's delta, and what linking achieved.
+
+    `training_accuracy` is the share of the asked clients' own series that the weights before the
+    round classify rightly; the server learns it in clear, to see when the run has converged.
+    """
 
     round_number: int
     epsilon_t: float
     delta: float
     reidentification: float | None
+    training_accuracy: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRun:
-    """The weights, the guarantee there really is, and why the run ended."""
+    """The weights, the guarantee there really is, and why the run ended.
+
+    `ended_by` is "delta", "convergence" or "rounds"; `stopped` says it in words.
+    """
 
     network: TimeSeriesCnn
     weights: Parameters
     guarantee: Unprotected
     history: tuple[PublishedRound, ...]
+    ended_by: str
     stopped: str
     trajectory: tuple[Parameters, ...]
 
@@ -132,8 +103,10 @@ def true_guarantee(config: PublishedConfig, *, dimension: int) -> Unprotected:
     if config.method == "cdpfl":
         return Unprotected(
             reason=(
-                "the clip norm is fixed but delta is taken from the leading term of the moments "
-                "accountant, which is no bound, and the server sees every update in clear"
+                f"the server sees every update in clear; its noise is calibrated to "
+                f"({config.epsilon_0:g}, {config.delta_limit:g}) per client against all others, "
+                "but the clip norm may have been chosen on the clients' series, which no account "
+                "covers, and clients are drawn by a seeded generator"
             ),
             nominal_epsilon=config.epsilon_0,
         )
@@ -149,41 +122,21 @@ def true_guarantee(config: PublishedConfig, *, dimension: int) -> Unprotected:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientData:
-    """Series and labels in torch, and which rows belong to which client."""
+class _Fleet:
+    """What stays the same over a run."""
 
-    X: Tensor
-    labels: Tensor
-    rows: tuple[Integers, ...]
+    data: ClientData
+    network: TimeSeriesCnn
+    parts: tuple[Part, Part]
+    k: Floats
+    proposals: Floats
+    config: PublishedConfig
+    source: NoiseSource
 
-
-def client_data(X: Floats, labels: Integers, client: Integers, *, n_clients: int) -> ClientData:
-    """Sort series by client; every client must hold at least one."""
-    rows = tuple(np.flatnonzero(client == c) for c in range(n_clients))
-    if any(len(held) == 0 for held in rows):
-        raise TacitError("a client holds no series; use fewer clients.")
-    return ClientData(torch.from_numpy(X).float(), torch.from_numpy(labels), rows)
-
-
-def draw_batches(
-    data: ClientData, members: Integers, config: PublishedConfig, rng: np.random.Generator
-) -> list[tuple[Tensor, Tensor]]:
-    """Shuffled mini-batches of all members side by side; short ones are padded with label -1."""
-    most = max(len(data.rows[c]) for c in members)
-    n_batches = math.ceil(most / config.batch_size)
-    width = math.ceil(most / n_batches)
-    batches = []
-    for _ in range(config.local_epochs):
-        index = np.zeros((len(members), n_batches * width), dtype=np.int64)
-        held = np.zeros(index.shape, dtype=bool)
-        for place, c in enumerate(members):
-            own = rng.permutation(data.rows[c])
-            index[place, : len(own)], held[place, : len(own)] = own, True
-        for start in range(0, index.shape[1], width):
-            chosen = torch.from_numpy(index[:, start : start + width])
-            mask = torch.from_numpy(held[:, start : start + width])
-            batches.append((data.X[chosen], data.labels[chosen].masked_fill(~mask, -1)))
-    return batches
+    @property
+    def rate(self) -> float:
+        """The share of clients that a round asks."""
+        return min(1.0, self.config.clients_per_round / len(self.data.rows))
 
 
 def run_published(
@@ -200,55 +153,98 @@ def run_published(
     """Train as published, or one of its two rivals, and measure how well reports can be linked.
 
     `k` is the privacy coefficient, one for all or one per client; `proposals` are the clients'
-    suggested longest delays.
+    suggested longest delays T_i, one for all or one per client.
     """
-    n_clients = len(data.rows)
-    coefficients = _coefficients(k, n_clients)
-    proposed_delays = (
-        np.ones(n_clients) if proposals is None else np.asarray(proposals, dtype=np.float64)
+    network = _network(data, config, n_classes=n_classes, seed=seed)
+    fleet = _Fleet(
+        data,
+        network,
+        network_parts(network),
+        _coefficients(k, len(data.rows)),
+        _proposals(proposals, len(data.rows)),
+        config,
+        source,
     )
-    rng = np.random.default_rng(seed)
+    noise = central_noise(config, rate=fleet.rate) if config.method == "cdpfl" else 0.0
+    return _run(fleet, seed=seed, noise=noise, progress=progress)
+
+
+def _run(fleet: _Fleet, *, seed: int, noise: float, progress: Progress) -> PublishedRun:
+    config, rng = fleet.config, np.random.default_rng(seed)
+    weights = parameters_of(fleet.network)
+    history: list[PublishedRound] = []
+    trajectory: list[Parameters] = []
+    end: tuple[str, str] | None = None
+    while end is None:
+        number, delta = len(history) + 1, history[-1].delta if history else 0.0
+        after = _delta_after(fleet, number)
+        end = _reason_to_end(config, [r.training_accuracy for r in history], after)
+        if end is not None:
+            break
+        epsilon_t = dynamic_epsilon(config.epsilon_0, delta, config.delta_limit)
+        members = _members(fleet, rng)
+        accuracy = accuracy_on(fleet.network, weights, fleet.data, members)
+        updates = local_updates(fleet.network, weights, fleet.data, members, config, rng)
+        mean, linked = _aggregate(fleet, updates, members, epsilon_t, noise)
+        weights = unflatten(flat_weights(weights) - mean, weights)
+        trajectory.append(weights)
+        history.append(
+            PublishedRound(
+                round_number=number,
+                epsilon_t=epsilon_t,
+                delta=after,
+                reidentification=linked,
+                training_accuracy=accuracy,
+            )
+        )
+        progress(number, config.n_rounds, f"nominal delta {after:.3g}")
+    dimension = sum(value.numel() for value in weights.values())
+    return PublishedRun(
+        network=fleet.network,
+        weights=weights,
+        guarantee=true_guarantee(config, dimension=dimension),
+        history=tuple(history),
+        ended_by=end[0],
+        stopped=end[1],
+        trajectory=tuple(trajectory),
+    )
+
+
+def _reason_to_end(
+    config: PublishedConfig, accuracies: Sequence[float], delta: float
+) -> tuple[str, str] | None:
+    """Why no further round is run, `delta` being what it would bring the accountant to."""
+    if len(accuracies) >= config.n_rounds:
+        return "rounds", "all rounds done"
+    if config.method == "dptimefl" and delta > config.delta_limit:
+        return "delta", f"delta {delta:.3g} would pass its limit {config.delta_limit:g}"
+    if config.method != "cdpfl" and converged(
+        accuracies, window=config.window, least_gain=config.least_gain
+    ):
+        return "convergence", (
+            f"training accuracy rose by less than {config.least_gain:g} in {config.window} rounds"
+        )
+    return None
+
+
+def converged(accuracies: Sequence[float], *, window: int, least_gain: float) -> bool:
+    """Whether the mean over the last `window` rounds is hardly above that of those before."""
+    if len(accuracies) < 2 * window:
+        return False
+    last, before = accuracies[-window:], accuracies[-2 * window : -window]
+    return float(np.mean(last) - np.mean(before)) < least_gain
+
+
+def _network(
+    data: ClientData, config: PublishedConfig, *, n_classes: int, seed: int
+) -> TimeSeriesCnn:
     spec = cnn_spec(
         n_channels=data.X.shape[1],
         length=data.X.shape[2],
         n_classes=n_classes,
-        light=config.light,
+        light=config.network == "light",
     )
-    network = new_network(spec, seed=seed)
-    weights, parts = parameters_of(network), network_parts(network)
-    history: list[PublishedRound] = []
-    trajectory: list[Parameters] = []
-    stopped = "all rounds done"
-    delta = 0.0
-    for number in range(1, config.n_rounds + 1):
-        epsilon_t = dynamic_epsilon(config.epsilon_0, delta, config.delta_limit)
-        after = _delta_after(number, n_clients, config)
-        if config.method != "fedavg" and after > config.delta_limit:
-            stopped = f"delta {after:.3g} would pass its limit {config.delta_limit:g}"
-            break
-        delta = after
-        members = rng.choice(n_clients, min(config.clients_per_round, n_clients), replace=False)
-        updates = _local_updates(network, weights, data, members, config, rng)
-        mean, linked = _aggregate(
-            updates, parts, coefficients[members], proposed_delays, epsilon_t, config, source
-        )
-        weights = unflatten(_flat(weights) - mean, weights)
-        trajectory.append(weights)
-        history.append(
-            PublishedRound(
-                round_number=number, epsilon_t=epsilon_t, delta=delta, reidentification=linked
-            )
-        )
-        progress(number, config.n_rounds, f"nominal delta {delta:.3g}")
-    dimension = sum(value.numel() for value in weights.values())
-    return PublishedRun(
-        network=network,
-        weights=weights,
-        guarantee=true_guarantee(config, dimension=dimension),
-        history=tuple(history),
-        stopped=stopped,
-        trajectory=tuple(trajectory),
-    )
+    return new_network(spec, seed=seed)
 
 
 def _coefficients(k: float | Sequence[float], n_clients: int) -> Floats:
@@ -258,53 +254,71 @@ def _coefficients(k: float | Sequence[float], n_clients: int) -> Floats:
     return values
 
 
-def _delta_after(rounds: int, n_clients: int, config: PublishedConfig) -> float:
+def _proposals(proposals: Sequence[float] | None, n_clients: int) -> Floats:
+    values = np.asarray([1.0] if proposals is None else proposals, dtype=np.float64)
+    if len(values) not in (1, n_clients) or not np.all((values > 0.0) & np.isfinite(values)):
+        raise TacitError(
+            "the proposed delays T_i must be above 0, one for all or one for each of the "
+            f"{n_clients} clients; got {len(values)}."
+        )
+    return values
+
+
+def _delta_after(fleet: _Fleet, rounds: int) -> float:
+    """What the published accountant says; the rivals have none that runs along."""
+    if fleet.config.method != "dptimefl":
+        return 0.0
     return moments_delta(
         rounds=rounds,
-        rate=min(1.0, config.clients_per_round / n_clients),
-        noise_multiplier=config.noise_multiplier,
-        epsilon=config.epsilon_0,
+        rate=fleet.rate,
+        noise_multiplier=fleet.config.noise_multiplier,
+        epsilon=fleet.config.epsilon_0,
     )
 
 
-def _flat(weights: Parameters) -> Floats:
-    flat: Floats = flatten({name: value[None] for name, value in weights.items()})[0]
-    return flat
+def central_noise(config: PublishedConfig, *, rate: float) -> float:
+    """CDP-FL's noise multiplier: all planned rounds together are (epsilon, delta) per client."""
+    return _calibrated(config.epsilon_0, config.delta_limit, config.n_rounds, rate)
 
 
-def _local_updates(
-    network: TimeSeriesCnn,
-    weights: Parameters,
-    data: ClientData,
-    members: Integers,
-    config: PublishedConfig,
-    rng: np.random.Generator,
-) -> Floats:
-    batches = draw_batches(data, members, config, rng)
-    trained = train_clients(network, weights, batches, rate=config.rate)
-    updates: Floats = _flat(weights)[None, :] - flatten(trained)
-    return updates
+@functools.lru_cache(maxsize=16)
+def _calibrated(epsilon: float, delta: float, rounds: int, rate: float) -> float:
+    """Kept, because it takes seconds and every clip norm that is tried needs the same."""
+    return calibrate_gaussian(
+        epsilon=epsilon,
+        delta=delta,
+        rounds=rounds,
+        neighbours="add-remove",
+        noise="continuous",
+        sampling_rate=rate,
+    )
+
+
+def _members(fleet: _Fleet, rng: np.random.Generator) -> Integers:
+    n_clients = len(fleet.data.rows)
+    if fleet.config.method == "cdpfl":
+        return np.flatnonzero(rng.random(n_clients) < fleet.rate)
+    return rng.choice(n_clients, min(fleet.config.clients_per_round, n_clients), replace=False)
 
 
 def _aggregate(
-    updates: Floats,
-    parts: tuple[Part, Part],
-    k: Floats,
-    proposed_delays: Floats,
-    epsilon_t: float,
-    config: PublishedConfig,
-    source: NoiseSource,
+    fleet: _Fleet, updates: Floats, members: Integers, epsilon_t: float, noise: float
 ) -> tuple[Floats, float | None]:
     """The server's mean update, and the share of messages it could join to their senders."""
+    config, source = fleet.config, fleet.source
     if config.method == "fedavg":
         return updates.mean(axis=0), None
     clipped = clip_rows(updates, config.clip_norm)
     if config.method == "cdpfl":
-        sigma = config.noise_multiplier * config.clip_norm / len(clipped)
-        noise = float_gaussian(clipped.shape[1:], sigma=sigma, source=source)
-        return clipped.mean(axis=0) + noise, None
-    noisy, undone = perturb(clipped, parts, k=k, epsilon=epsilon_t, source=source)
+        expected = fleet.rate * len(fleet.data.rows)
+        sigma = noise * config.clip_norm / expected
+        return clipped.sum(axis=0) / expected + float_gaussian(
+            clipped.shape[1:], sigma=sigma, source=source
+        ), None
+    noisy, undone = perturb(
+        clipped, fleet.parts, k=fleet.k[members], epsilon=epsilon_t, source=source
+    )
     # The server reads messages in the order in which the delays let them arrive.
-    order = np.argsort(delays(len(noisy), proposed_delays, source=source))
-    linked = reidentification_rate(noisy[order], clipped, order)
+    order = np.argsort(delays(len(noisy), fleet.proposals, source=source))
+    linked = reidentification_rate(noisy[order], clipped, order) if len(noisy) > 1 else None
     return undone[order].mean(axis=0), linked

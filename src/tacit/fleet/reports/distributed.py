@@ -27,6 +27,7 @@ from tacit.errors import TacitError
 from tacit.fleet.plan import DistributedSettings, FleetPlan
 from tacit.fleet.reports import shares
 from tacit.fleet.reports.protocol import NodeBudget, Parts, Report, RoundSum
+from tacit.fleet.reports.stated_costs import check_stated_costs
 from tacit.guarantee import DpGuarantee, round_up
 from tacit.noise import NoiseSource, discrete_gaussian, rounded_at_random
 
@@ -170,6 +171,12 @@ class DistributedReport(Report):
             assumptions=ASSUMPTIONS,
             not_covered=NOT_COVERED,
         )
+
+    def check_stated(self, costs: Sequence[tuple[float, float]]) -> None:
+        """Refuse costs below those of Gaussian noise of the same variance on `n_min` reports."""
+        sigma = self.settings.local_sigma * math.sqrt(self.plan.n_min)
+        shift = 2.0 * self.settings.clip_units / sigma  # replacing a client moves a sum this far
+        check_stated_costs(costs, shift_per_sigma=shift, delta=self.plan.delta)
 
     def node_budget(self) -> NodeBudget:
         """The plan's own total."""

@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.errors import TacitError
 from tacit.fleet.plan import FleetPlan, PrivUnitSettings
-from tacit.fleet.reports.privunit_sum import ASSUMPTION, summed_releases
+from tacit.fleet.reports.privunit_sum import DRAWN_ONE_BY_ONE, SIMULATED, summed_releases
 from tacit.fleet.reports.protocol import NodeBudget, Parts, Report, RoundSum
 from tacit.guarantee import DpGuarantee, round_up
 from tacit.mechanisms import PrivUnitG, calibrate_privunit, randomize_directions, second_moment
@@ -22,7 +22,6 @@ _PRECISION = 1e-4  # relative, of a calibrated local epsilon
 _TAIL = 8.0  # a standard normal passes it with probability 6e-16
 _WORTH_A_DELTA = 0.99  # a gain of less than one percent is no reason to give up pure privacy
 _PIECE = 100  # reports that are drawn at a time: what a cache holds
-_DRAWN_ONE_BY_ONE = 2000  # reports of a simulated round; of more the sum is drawn
 _STEP = 1e-6  # of a local epsilon that people read in a file
 
 ASSUMPTIONS = (
@@ -140,12 +139,12 @@ class PrivUnitReport(Report):
 
     @property
     def _drawn_at_once(self) -> bool:
-        return self.plan.n_min > _DRAWN_ONE_BY_ONE
+        return self.plan.n_min > DRAWN_ONE_BY_ONE
 
     @property
-    def simulation_assumptions(self) -> tuple[str, ...]:
-        """Only a large fleet takes the shortcut."""
-        return (ASSUMPTION,) if self._drawn_at_once else ()
+    def simulated_apart(self) -> str:
+        """Only a large fleet takes the shortcut, which nothing is proven about."""
+        return SIMULATED if self._drawn_at_once else ""
 
     def released_mean(self, total: Floats | Integers, n: int, *, source: NoiseSource) -> Floats:
         """The noise is in the reports."""
@@ -191,12 +190,21 @@ class PrivUnitReport(Report):
         return replace(plan, settings=PrivUnitSettings(local_epsilon=local_epsilon))
 
     def _composed(self, received: Sequence[int]) -> DpGuarantee:
-        return shuffled_guarantee(
+        plan = self.plan
+        found = shuffled_guarantee(
             received,
             local_epsilon=self.local_epsilon,
-            delta=self.plan.delta,
-            promised=self.plan.epsilon,
+            delta=plan.delta,
+            promised=plan.epsilon,
         )
+        if not found.delta:
+            return found
+        chosen = (
+            "nobody chose the sizes of later batches by what earlier ones showed; against a server "
+            f"or an analyser that does, ({plan.epsilon:g}, {plan.delta:g}) holds as long as every "
+            f"batch has at least {plan.n_min} reports"
+        )
+        return replace(found, assumptions=(*found.assumptions, chosen))
 
 
 @lru_cache(maxsize=64)

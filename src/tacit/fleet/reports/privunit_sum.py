@@ -14,32 +14,31 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.errors import TacitError
 from tacit.mechanisms.lattice import STEPS, STRETCH
-from tacit.mechanisms.privunit import PrivUnitG, to_sphere
+from tacit.mechanisms.privunit import PrivUnitG, rounded_to_sphere
 from tacit.noise import NoiseSource, bernoulli, float_gaussian, uniform
 
 _BLOCK = 32  # directions whose spread is divided out together; their products cost its square
 
-ASSUMPTION = (
-    "simulated: the sum of the reports is drawn at once, from its law in idealised real arithmetic"
+DRAWN_ONE_BY_ONE = 2000  # reports of a simulated round; of more the sum is drawn
+SIMULATED = (
+    "simulated: of more than 2000 reports a round the sum was drawn at once in float64, which "
+    "shows what a fleet of that size would learn; the nominal epsilon is that of its devices"
 )
 
 
 def summed_releases(vectors: Floats, params: PrivUnitG, *, source: NoiseSource) -> Floats:
     """What the releases of these rows, vectors in the unit ball, add up to.
 
-    Guarantee: that of `randomize_directions` for whoever sees only the sum, if arithmetic were
-    exact: the law is that of normals in place of the lattice's rounded ones.
-    Assumes: `source` is uniform, independent and secret; idealised real arithmetic.
-    Composes: as the releases do.
-    Not covered: floating point; a release that leaves the machine goes through
-    `randomize_directions`.
+    Guarantee: none. The law is that of `randomize_directions` with normals in place of the
+    lattice's rounded ones, but float64 draws it, and nothing bounds how far they lie apart: a
+    simulation shows what a fleet would learn, a release goes through `randomize_directions`.
     """
     if vectors.ndim != 2 or vectors.shape[1] != params.dimension:
         raise TacitError(f"vectors must have shape (n, {params.dimension}), got {vectors.shape}.")
-    sphere = to_sphere(np.asarray(vectors, dtype=np.float64), source)
+    sphere = rounded_to_sphere(np.asarray(vectors, dtype=np.float64), source)
     total = _components(len(sphere), params, source) @ sphere
     for start in range(0, len(sphere), _BLOCK):
-        total += _beside(sphere[start : start + _BLOCK], source)
+        total += _across(sphere[start : start + _BLOCK], source)
     released: Floats = total * (STEPS * params.step)
     return released
 
@@ -58,7 +57,7 @@ def _components(count: int, params: PrivUnitG, source: NoiseSource) -> Floats:
     return along
 
 
-def _beside(directions: Floats, source: NoiseSource) -> Floats:
+def _across(directions: Floats, source: NoiseSource) -> Floats:
     """One normal vector for all that lies across the directions: covariance n I - U^T U.
 
     With U U^T = V S^2 V^T the rows of V^T U / S are orthonormal, and only along them does the

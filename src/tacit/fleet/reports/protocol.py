@@ -86,6 +86,15 @@ class Report(ABC):
         """The one size of the share helper's part; 0 where a report goes through the shuffler."""
         return 0
 
+    @property
+    def analyser_admits_nodes(self) -> bool:
+        """Whether the analyser keeps a list of the nodes, as the share helper does.
+
+        Where a report has two parts, both servers check who sent it; a blind shuffler's analyser
+        must not even know who could have.
+        """
+        return self.helper_bytes > 0
+
     @abstractmethod
     def randomize(self, directions: Floats, *, source: NoiseSource) -> Floats | Integers:
         """One randomized report per row, a direction of norm at most 1.
@@ -118,14 +127,9 @@ class Report(ABC):
         """The mean that `collect` would return for `n` clients with this total."""
 
     @property
-    def simulation_assumptions(self) -> tuple[str, ...]:
-        """What a simulated run assumes beyond a deployed one."""
-        return ()
-
-    def simulated_mean(self, directions: Floats, *, source: NoiseSource) -> Floats:
-        """The mean that `collect` would return for these clients, drawn without messages."""
-        total = self.block_total(directions, source=source)
-        return self.released_mean(total, len(directions), source=source)
+    def simulated_apart(self) -> str:
+        """Why a simulated run keeps no guarantee though a deployed one would; empty if it does."""
+        return ""
 
     @abstractmethod
     def noise_norm(self) -> float:
@@ -146,6 +150,11 @@ class Report(ABC):
     def stated_cost(self, *, epsilon: float, delta: float) -> DpGuarantee:
         """A cost that was worked out when the plan was made, for nodes without an accountant."""
         raise TacitError(f"a node works out by itself what {self.plan.mechanism} costs it.")
+
+    def check_stated(self, costs: Sequence[tuple[float, float]]) -> None:
+        """Refuse costs in a plan file that are smaller than the noise allows."""
+        if costs:
+            raise TacitError(f"a node works out by itself what {self.plan.mechanism} costs it.")
 
     @abstractmethod
     def node_budget(self) -> NodeBudget:

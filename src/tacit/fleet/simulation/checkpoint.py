@@ -98,12 +98,13 @@ def load_checkpoint(path: Path, plan: FleetPlan | None = None) -> SimulationChec
     if stored.startswith(_OLD_MAGIC):
         raise BundleError(
             f"the checkpoint {path} was written by an earlier version, which kept no order "
-            "of the clients; start anew."
+            "of the clients; start without --resume."
         )
     head, content = stored[:_HEAD], stored[_HEAD:]
     if head != _MAGIC + hashlib.sha256(content).digest():
         raise BundleError(
-            f"the checkpoint {path} is damaged, or not a checkpoint of a fleet; start anew."
+            f"the checkpoint {path} is damaged, or not a checkpoint of a fleet; start without "
+            "--resume."
         )
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return _checked(dict(arrays), path, plan)
@@ -155,11 +156,15 @@ def _checked(
     shape = (len(held.classes) - 1, held.n_features)
     weights = [stored[name].astype(np.float64) for name in ("weights", "velocity", "average")]
     if any(w.shape != shape or not np.all(np.isfinite(w)) for w in weights):
-        raise BundleError(f"the checkpoint {path} holds weights of another shape; start anew.")
+        raise BundleError(
+            f"the checkpoint {path} holds weights of another shape; start without --resume."
+        )
     n_averaged, round_number = (int(value) for value in stored["counters"])
     received = tuple(int(n) for n in stored["received"])
     if not 0 <= round_number <= len(received) <= held.n_rounds or min(received, default=1) < 1:
-        raise BundleError(f"the checkpoint {path} counts rounds that cannot have been; start anew.")
+        raise BundleError(
+            f"the checkpoint {path} counts rounds that cannot have been; start without --resume."
+        )
     model = HeadModel(weights[0], weights[1], weights[2], n_averaged, round_number)
     return SimulationCheckpoint(held, _checked_schedule(stored, path), model, received)
 
@@ -169,9 +174,11 @@ def _checked_schedule(stored: dict[str, NDArray[Any]], path: Path) -> Schedule:
     (per_round,) = (int(value) for value in stored["clients_per_round"])
     local_epsilon = tuple(float(value) for value in stored["local_epsilon"])
     if sorted(order) != list(range(len(order))) or not 1 <= per_round <= len(order):
-        raise BundleError(f"the checkpoint {path} holds no order of all clients; start anew.")
+        raise BundleError(
+            f"the checkpoint {path} holds no order of all clients; start without --resume."
+        )
     if len(local_epsilon) not in (0, len(order)):
-        raise BundleError(f"the checkpoint {path} lacks local epsilons; start anew.")
+        raise BundleError(f"the checkpoint {path} lacks local epsilons; start without --resume.")
     return Schedule(
         order=order,
         clients_per_round=per_round,

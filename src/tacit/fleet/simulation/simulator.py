@@ -30,7 +30,7 @@ from tacit.fleet.simulation.checkpoint import (
     save_checkpoint,
 )
 from tacit.fleet.simulation.fleet import Clients
-from tacit.guarantee import DpGuarantee, rounded_up
+from tacit.guarantee import DpGuarantee, Unprotected, rounded_up
 from tacit.noise import SYSTEM_NOISE, NoiseSource
 from tacit.system.progress import Progress, silent
 
@@ -58,7 +58,7 @@ class SimulatedRun:
 
     model: HeadModel
     plan: FleetPlan
-    guarantee: DpGuarantee
+    guarantee: DpGuarantee | Unprotected
     history: tuple[SimulatedRound, ...]
     client_epsilon: Floats
     averages: tuple[Floats, ...]
@@ -261,7 +261,13 @@ def _spent(received: Sequence[int], group: _EpsilonGroup) -> DpGuarantee | None:
     found = group.report.guarantee(counted)
     if found is None:
         return None
-    return replace(found, assumptions=found.assumptions + group.report.simulation_assumptions)
+    return found
+
+
+def _stated(spent: DpGuarantee, groups: list[_EpsilonGroup]) -> DpGuarantee | Unprotected:
+    """What was spent, unless a shortcut that only a simulation takes left nothing to prove."""
+    apart = next(filter(None, (group.report.simulated_apart for group in groups)), "")
+    return Unprotected(reason=apart, nominal_epsilon=spent.epsilon) if apart else spent
 
 
 def _on_the_way(state: SimulationCheckpoint, groups: list[_EpsilonGroup]) -> float:
@@ -295,7 +301,7 @@ def _finish(
     return SimulatedRun(
         model=state.model,
         plan=plan,
-        guarantee=max(guarantees, key=lambda guarantee: guarantee.epsilon),
+        guarantee=_stated(max(guarantees, key=lambda spent: spent.epsilon), groups),
         history=tuple(history),
         client_epsilon=client_epsilon,
         averages=tuple(averages),

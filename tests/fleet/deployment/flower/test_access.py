@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -30,6 +31,11 @@ from tacit.fleet.deployment.flower.allowed_commands import (
     code_that_runs,
     write_node_commands,
     write_server_commands,
+)
+from tacit.fleet.deployment.members.identities import (
+    admit_to_server,
+    prepare_identity,
+    revoke_at_server,
 )
 from tacit.fleet.deployment.run import flower_environment
 
@@ -105,6 +111,66 @@ def test_without_a_secret_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> Non
     for start in (access.superlink, access.superexec, access.flwr):
         with pytest.raises(TacitError, match="tacit fleet server"):
             start()
+
+
+class _Control:
+    """Flower's list of nodes, with its rule that no key comes twice."""
+
+    def __init__(self, *nodes: tuple[bytes, str]) -> None:
+        self.nodes = [
+            SimpleNamespace(node_id=number, public_key=key, status=status)
+            for number, (key, status) in enumerate(nodes, start=1)
+        ]
+
+    def ListNodes(self, *, request: Any) -> Any:
+        return SimpleNamespace(nodes_info=self.nodes)
+
+    def RegisterNode(self, *, request: Any) -> None:
+        if any(node.public_key == request.public_key for node in self.nodes):
+            raise RuntimeError("Public key already in use")
+        found = SimpleNamespace(
+            node_id=len(self.nodes) + 1, public_key=request.public_key, status="registered"
+        )
+        self.nodes.append(found)
+
+    def UnregisterNode(self, *, request: Any) -> None:
+        self.nodes[request.node_id - 1].status = "unregistered"
+
+    def known(self) -> set[bytes]:
+        return {node.public_key for node in self.nodes if node.status != "unregistered"}
+
+
+def test_flower_knows_the_nodes_of_the_folder_and_no_others() -> None:
+    control = _Control((b"a", "online"), (b"b", "offline"), (b"c", "unregistered"))
+    wanted = {Path("1.pub"): b"a", Path("2.pub"): b"d"}
+    assert access.change_nodes(control, wanted) == {"registered": 1, "unregistered": 1}
+    assert control.known() == {b"a", b"d"}
+    assert access.change_nodes(control, wanted) == {"registered": 0, "unregistered": 0}
+    with pytest.raises(TacitError, match=r"did not register 3\.pub .* needs a new identity"):
+        access.change_nodes(control, {**wanted, Path("3.pub"): b"c"})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_real_superlink_follows_the_folder_of_identities(tmp_path: Path) -> None:
+    fleet = LocalFleet(tmp_path / "fleet", n_nodes=2, n_kernels=8)
+    server = fleet.server
+    home = (server.state / "flower").resolve()
+    environment = superlink.server_environment(home)
+    superlink._write_connection(home, server)
+
+    def statuses() -> list[str]:
+        listed = superlink._flwr(environment, "supernode", "list", "fleet")
+        return sorted(node["status"] for node in listed["nodes"])
+
+    with superlink._superlink(server, environment):
+        superlink._register_nodes(server, environment)
+        assert statuses() == ["registered"] * 2
+        revoke_at_server(fleet.folder / "server", "node-2")
+        renewed = prepare_identity(fleet.folder / "nodes" / "node-1")
+        admit_to_server(fleet.folder / "server", "node-1", renewed, renewed=True)
+        superlink._register_nodes(server, environment)
+        assert statuses() == ["registered", "unregistered", "unregistered"]
 
 
 # What a task may start.
@@ -301,11 +367,12 @@ from tacit.fleet.deployment.flower import superlink
 from tacit.fleet.deployment.config import ServerConfig, read_config
 config = read_config(Path(sys.argv[1]), ServerConfig)
 with superlink._superlink(config, superlink.server_environment(config.state / "flower")):
-    time.sleep(60)
+    time.sleep(300)
 """
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_superlink_ends_with_its_server(tmp_path: Path) -> None:
     """Nobody else knows its secret, and the next server needs the port."""
     fleet = LocalFleet(tmp_path / "fleet", n_kernels=8)
@@ -314,7 +381,7 @@ def test_a_superlink_ends_with_its_server(tmp_path: Path) -> None:
         log = fleet.server.state / "superlink.log"
         wait_until(
             lambda: log.exists() and "list-runs" in log.read_text(),
-            seconds=60,
+            seconds=240,
             what="the SuperLink has passed its test",
         )
     finally:
@@ -372,6 +439,7 @@ def evil_server(fleet: LocalFleet) -> Iterator[None]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_server_cannot_send_code_to_a_node(tmp_path: Path) -> None:
     with local_fleet(tmp_path / "fleet", n_nodes=2, n_kernels=8) as fleet, evil_server(fleet):
         with pytest.raises(TacitError, match="answered a stranger"):
@@ -379,12 +447,12 @@ def test_a_server_cannot_send_code_to_a_node(tmp_path: Path) -> None:
         attacker = Attacker(fleet, components='agentapp = "evil.code:app"\n', code=AGENT_APP)
         fleet.start("node-1")
         log = fleet.folder / "logs" / "node-1.log"
-        wait_until(lambda: "SuperNode ID" in log.read_text(), seconds=120, what="the node is there")
+        wait_until(lambda: "SuperNode ID" in log.read_text(), seconds=240, what="the node is there")
         said = attacker.run(sys.executable, "-c", RUN_AGENT, str(attacker.home / "app"))
         assert said["success"], said
         wait_until(
             lambda: "refused a task for flwr-agentapp" in log.read_text(),
-            seconds=90,
+            seconds=240,
             what="the node is asked and refuses",
         )
         time.sleep(3)

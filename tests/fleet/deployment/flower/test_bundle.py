@@ -50,7 +50,7 @@ def test_any_other_application_is_refused(changes: dict[str, bytes | None]) -> N
 
 
 def test_rubbish_is_refused() -> None:
-    with pytest.raises(TacitError, match="no archive"):
+    with pytest.raises(TacitError, match="not an archive"):
         check_bundle(b"rubbish", own_bundle())
 
 

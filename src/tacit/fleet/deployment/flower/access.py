@@ -10,8 +10,11 @@ that only the environment of its own processes holds.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from starlette.middleware import Middleware
@@ -25,6 +28,7 @@ SECRET_VARIABLE = "TACIT_FLEET_SECRET"
 REFUSED = "this interface belongs to the fleet's own server; nodes use /v1/fleet."
 _HEADER = "x-tacit-fleet-secret"
 _OPEN = "/v1/fleet/"
+_UNREGISTERED = "unregistered"  # Flower keeps such nodes in its list
 
 
 class AccessControl:
@@ -82,17 +86,49 @@ def flwr() -> None:
     app()
 
 
-def register_nodes() -> None:
-    """Register the keys on the command line, after the name of the connection.
+def keep_nodes() -> None:
+    """Let Flower know the nodes whose keys lie in a folder, and no others.
 
-    One process for many keys: starting Flower takes a second, registering a few milliseconds.
+    The command line names the connection and the folder. One process for all of them: starting
+    Flower takes a second, registering a few milliseconds.
     """
     show_secret()
-    from flwr.cli.app import app
+    from flwr.cli.flower_config import read_superlink_connection
+    from flwr.cli.supernode.register import try_load_public_key
+    from flwr.cli.utils import init_http_client_from_connection
 
-    connection, *keys = sys.argv[1:]
-    for key in keys:
-        app(["supernode", "register", key, connection, "--format", "json"], standalone_mode=False)
+    connection, folder = sys.argv[1:]
+    wanted = {path: try_load_public_key(path) for path in sorted(Path(folder).glob("*.pub"))}
+    client = init_http_client_from_connection(read_superlink_connection(connection))
+    try:
+        changed = change_nodes(client, wanted)
+    finally:
+        client.close()
+    sys.stdout.write(json.dumps({"success": True, **changed}))
+
+
+def change_nodes(client: Any, wanted: Mapping[Path, bytes]) -> dict[str, int]:
+    """Register what is missing and unregister what is too many; returns how many of each."""
+    from flwr.proto import control_pb2
+
+    present = {
+        bytes(node.public_key): node.node_id
+        for node in client.ListNodes(request=control_pb2.ListNodesRequest()).nodes_info
+        if node.status != _UNREGISTERED
+    }
+    new = {path: key for path, key in wanted.items() if key not in present}
+    old = [node for key, node in present.items() if key not in wanted.values()]
+    for node in old:
+        client.UnregisterNode(request=control_pb2.UnregisterNodeRequest(node_id=node))
+    for path, key in new.items():
+        try:
+            client.RegisterNode(request=control_pb2.RegisterNodeRequest(public_key=key))
+        except Exception as error:
+            raise TacitError(
+                f"Flower did not register {path} ({error}); one that was unregistered before needs "
+                "a new identity."
+            ) from error
+    return {"registered": len(new), "unregistered": len(old)}
 
 
 def show_secret() -> None:

@@ -30,6 +30,7 @@ from tacit.system.certificates import trust_only
 
 _LOG = logging.getLogger("tacit.fleet")
 _POLL_SECONDS = 0.3
+_LOOK_SECONDS = 2.0  # between two looks at the shuffler
 _START_SECONDS = 30.0  # nodes that start with the server get this long to appear
 _MARGIN_SECONDS = 5.0  # what a round may take beyond the shuffler's deadline before asking again
 
@@ -42,18 +43,18 @@ def drive_rounds(grid: Grid, context: Context) -> None:
     """Drive rounds until the analyser says that the run is finished."""
     config = read_config(Path(str(context.run_config["server-config"])), ServerConfig)
     fleet = read_run(config.plan)
-    analyser = AnalyserClient(config)
-    n_known = len(list(config.node_keys.glob("*.pub")))
-    patience = max(fleet.round_seconds, _START_SECONDS)
+    analyser, shuffler = AnalyserClient(config), ShufflerWatch(config)
+    # Some on the list may be light nodes, whom Flower never sees; later, who was there is known.
+    expected = len(list(config.node_keys.glob("*.pub")))
     while not (status := analyser.status())["finished"]:
         round_number, model = analyser.model()
-        nodes = _wait_for_nodes(grid, n_known=n_known, patience_seconds=patience)
-        patience = fleet.round_seconds
+        nodes = _wait_for_nodes(grid, expected=expected, patience_seconds=_START_SECONDS)
+        expected = len(nodes)
         _LOG.info("round %d of %d: asking %d nodes", round_number, status["rounds"], len(nodes))
         asked = grid.push_messages(
             [_question(node, fleet=fleet, round_number=round_number, model=model) for node in nodes]
         )
-        _wait_for_round(grid, analyser, fleet, round_number, asked)
+        _wait_for_round(grid, analyser, shuffler, fleet, round_number, asked)
 
 
 @client_app.train()  # type: ignore[untyped-decorator]
@@ -81,9 +82,13 @@ class AnalyserClient:
     """The server's view of the analyser: its status, and the model to broadcast."""
 
     def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._connect()
+
+    def _connect(self) -> None:
         self._http = httpx.Client(
-            base_url=config.analyser_url,
-            verify=trust_only(config.analyser_certificate),
+            base_url=self._config.analyser_url,
+            verify=trust_only(self._config.analyser_certificate),
             timeout=20.0,
             trust_env=False,
         )
@@ -105,6 +110,35 @@ class AnalyserClient:
             except httpx.TransportError as error:
                 _LOG.warning("the analyser does not answer yet (%s)", type(error).__name__)
                 time.sleep(_POLL_SECONDS)
+                self._http.close()
+                self._connect()  # its certificate may have been renewed
+
+
+class ShufflerWatch:
+    """Notices that the shuffler was restarted, and so has forgotten the round's reports."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._instance: str | None = None
+        self._look_at = 0.0
+
+    def restarted(self) -> bool:
+        """Whether another process answers than the last time; asks every few seconds."""
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        try:
+            found = self._ask()
+        except (httpx.HTTPError, ValueError, KeyError):
+            return False  # it is away; what it will have forgotten shows when it is back
+        before, self._instance = self._instance, found
+        return before not in (None, found)
+
+    def _ask(self) -> str:
+        tls = trust_only(self._config.shuffler_certificate)
+        url = f"{self._config.shuffler_url}/v1/status"
+        response = httpx.get(url, verify=tls, timeout=10.0, trust_env=False)
+        return str(response.raise_for_status().json()["instance"])
 
 
 def _question(node: int, *, fleet: RunDescription, round_number: int, model: bytes) -> Message:
@@ -117,7 +151,7 @@ def _question(node: int, *, fleet: RunDescription, round_number: int, model: byt
     )
 
 
-def _wait_for_nodes(grid: Grid, *, n_known: int, patience_seconds: float) -> list[int]:
+def _wait_for_nodes(grid: Grid, *, expected: int, patience_seconds: float) -> list[int]:
     """The nodes that are online: all of them, or after some patience those that there are.
 
     How many report is for the shuffler to count: others may be light nodes, which Flower does not
@@ -126,7 +160,7 @@ def _wait_for_nodes(grid: Grid, *, n_known: int, patience_seconds: float) -> lis
     impatient = time.monotonic() + patience_seconds
     while True:
         nodes = list(grid.get_node_ids())
-        enough = n_known if time.monotonic() < impatient else 1
+        enough = expected if time.monotonic() < impatient else 1
         if len(nodes) >= enough:
             return nodes
         time.sleep(_POLL_SECONDS)
@@ -135,6 +169,7 @@ def _wait_for_nodes(grid: Grid, *, n_known: int, patience_seconds: float) -> lis
 def _wait_for_round(
     grid: Grid,
     analyser: AnalyserClient,
+    shuffler: ShufflerWatch,
     fleet: RunDescription,
     round_number: int,
     asked: Iterable[str],
@@ -151,6 +186,9 @@ def _wait_for_round(
             _note(reply)
             # The shuffler's time runs from the first report, so ours does too.
             give_up = give_up or time.monotonic() + fleet.round_seconds + _MARGIN_SECONDS
+        if shuffler.restarted():
+            _LOG.warning("the shuffler was restarted in round %d; asking again", round_number)
+            return
         if give_up is not None and time.monotonic() > give_up:
             _LOG.warning("round %d was not released; asking again", round_number)
             return

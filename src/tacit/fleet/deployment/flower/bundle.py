@@ -74,7 +74,11 @@ def _fingerprint(bundle: bytes) -> dict[str, str]:
         with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
             names = archive.namelist()
             if len(names) != len(set(names)):
-                raise TacitError("the server sent an application with a file twice; not run.")
+                raise TacitError(
+                    "the server sent an application with the same file twice; it was not run."
+                )
             return {name: hashlib.sha256(archive.read(name)).hexdigest() for name in names}
     except zipfile.BadZipFile as error:
-        raise TacitError("the server sent an application that is no archive; not run.") from error
+        raise TacitError(
+            "the server sent an application that is not an archive; it was not run."
+        ) from error

@@ -4,13 +4,15 @@ The SuperLink obeys this server alone (`access`) and starts nothing but the flee
 (`allowed_commands`); before anything runs over it, access is put to the test.
 
 The SuperLink's database remembers the nodes' keys; the state of the run itself lives with the
-analyser, so a SuperLink that dies costs nothing but the time to start another run with `--resume`.
+analyser, so a SuperLink that dies costs nothing but the time to start another. An analyser that is
+away is waited for, as shuffler and nodes do.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import secrets
 import socket
 import subprocess
@@ -30,24 +32,35 @@ from tacit.fleet.deployment.config import (
 )
 from tacit.fleet.deployment.flower import access
 from tacit.fleet.deployment.flower.allowed_commands import code_that_runs, write_server_commands
-from tacit.fleet.deployment.run import analyser_status, flower_environment, stop, stop_on_sigterm
+from tacit.fleet.deployment.run import (
+    analyser_status,
+    flower_environment,
+    start_seconds,
+    stop,
+    stop_on_sigterm,
+)
 from tacit.system.certificates import trust_only
 from tacit.system.files import write_atomic
+from tacit.system.posix import needs_posix
 from tacit.system.progress import Progress, silent
 from tacit.system.toml import write_toml
 
-_START_SECONDS = 60.0
-_COMMAND_SECONDS = 120.0
+_LOG = logging.getLogger("tacit.fleet")
+_START_SECONDS = start_seconds()
+_COMMAND_SECONDS = 2.0 * _START_SECONDS
 _POLL_SECONDS = 0.3
+_AWAY_SECONDS = 2.0  # between two questions to an analyser that is away
 _LOOK_SECONDS = 20.0  # asking Flower for its run's state costs a second
 _FINISH_SECONDS = 15.0
 _CONNECTION = "fleet"
-_KEYS_AT_ONCE = 50
+_ATTEMPTS = 5  # of Flower's run in one round
+_DEATHS = 5  # of the SuperLink in one round
 _PYTHON = [sys.executable, "-P", "-c"]  # -P: the working directory is no place to import from
 
 
 def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict[str, Any]:
     """Run the SuperLink and one Flower run over it until the analyser has finished."""
+    needs_posix("a fleet's server")
     config = read_config(path, ServerConfig)
     fleet = read_run(config.plan)
     before = analyser_status(config, wait_seconds=_START_SECONDS)
@@ -62,12 +75,56 @@ def run_server(path: Path, *, resume: bool, progress: Progress = silent) -> dict
     home = (config.state / "flower").resolve()
     environment = server_environment(home)
     _write_connection(home, config)
-    with _superlink(config, environment) as superlink:
-        _register_nodes(config, environment)
-        run_id = _start_run(path, config, environment)
-        status = _watch(config, fleet, superlink, progress, lambda: _ended(environment, run_id))
-        _let_finish(lambda: _ended(environment, run_id))
-        return status
+    deaths: list[int] = []  # the rounds at which it died
+    while True:
+        with _superlink(config, environment) as superlink:
+            _register_nodes(config, environment)
+            run = _FlowerRun(path, config, environment)
+            status = _watch(config, fleet, superlink, progress, run)
+            if status["finished"]:
+                _let_finish(run.ended)
+                return status
+        deaths = [*(at for at in deaths if at == status["round"]), status["round"]]
+        if len(deaths) > _DEATHS:
+            raise TacitError(
+                f"the SuperLink ended {len(deaths)} times at round {status['round']} of "
+                f"{fleet.plan.n_rounds}; see {config.state / 'superlink.log'} and go on with "
+                "'tacit fleet server CONFIG --resume', nothing that was spent is forgotten."
+            )
+        _LOG.warning("the SuperLink ended at round %d; starting another", status["round"])
+
+
+class _FlowerRun:
+    """Flower's run over our rounds, begun again if it ends before they do.
+
+    On a slow machine Flower takes its own process for dead. Where the rounds stand is with the
+    analyser, so another run goes on there. One that ends again and again without a round is left.
+    """
+
+    def __init__(self, path: Path, config: ServerConfig, environment: dict[str, str]) -> None:
+        self._path, self._config, self._environment = path, config, environment
+        self._id = _start_run(path, config, environment)
+        self._again: list[int] = []  # the rounds at which it was begun again
+
+    def follow_nodes(self) -> None:
+        """Register nodes that have joined meanwhile, and unregister those that were revoked."""
+        _register_nodes(self._config, self._environment)
+
+    def ended(self) -> str | None:
+        """How Flower's run ended, or None while it goes on."""
+        return _ended(self._environment, self._id)
+
+    def go_on(self, round_number: int, how: str) -> None:
+        """Begin another run over the rounds that are left, unless this one has no use."""
+        self._again = [*(at for at in self._again if at == round_number), round_number]
+        if len(self._again) > _ATTEMPTS:
+            raise TacitError(
+                f"Flower's run ended early {len(self._again)} times in round {round_number} "
+                f"({how}); see {self._config.state / 'superlink.log'} and go on with "
+                "'tacit fleet server CONFIG --resume'."
+            )
+        _LOG.warning("Flower's run ended early (%s); beginning another", how)
+        self._id = _start_run(self._path, self._config, self._environment)
 
 
 def server_environment(home: Path) -> dict[str, str]:
@@ -176,28 +233,30 @@ def _write_connection(home: Path, config: ServerConfig) -> None:
 
 
 def _register_nodes(config: ServerConfig, environment: dict[str, str]) -> None:
-    """Register every node's public key; the SuperLink's database remembers them."""
+    """Let the SuperLink, whose database remembers them, know the nodes of the folder alone.
+
+    Nothing is asked of Flower while the folder is as it was.
+    """
     done = config.state / "registered.txt"
-    known = set(done.read_text().split()) if done.exists() else set()
-    new = [key for key in sorted(config.node_keys.glob("*.pub")) if key.stem not in known]
-    for start in range(0, len(new), _KEYS_AT_ONCE):
-        keys = new[start : start + _KEYS_AT_ONCE]
-        register = [*_PYTHON, code_that_runs(access.register_nodes), _CONNECTION]
-        out = _run([*register, *(str(key.resolve()) for key in keys)], environment)
-        answers = [*_json_objects(out.stdout), *({} for _ in keys)]
-        for key, answer in zip(keys, answers, strict=False):
-            _check_registered(key, answer, out)
-        known |= {key.stem for key in keys}
-        write_atomic(done, "".join(f"{name}\n" for name in sorted(known)).encode())
+    found = _listed(config.node_keys)
+    if done.exists() and done.read_text() == found:
+        return
+    folder = str(config.node_keys.resolve())
+    keep = [*_PYTHON, code_that_runs(access.keep_nodes), _CONNECTION, folder]
+    out = _run(keep, environment)
+    changed = next(_json_objects(out.stdout), {})
+    if not changed.get("success"):
+        said = str(changed.get("error-message") or out.stderr or out.stdout)
+        raise TacitError(f"Flower did not take the nodes of {folder}: {' '.join(said.split())}")
+    if changed["unregistered"]:
+        _LOG.info("unregistered %d identities at Flower", changed["unregistered"])
+    write_atomic(done, found.encode())
 
 
-def _check_registered(
-    key: Path, answer: dict[str, Any], out: subprocess.CompletedProcess[str]
-) -> None:
-    said = str(answer.get("error-message") or out.stderr)
-    # Known already: a server that died after registering and before writing it down.
-    if not answer.get("success") and "already in use" not in said:
-        raise TacitError(f"Flower did not register {key}: {' '.join(said.split())}")
+def _listed(folder: Path) -> str:
+    """The keys of a folder by name, and whether they were written anew."""
+    keys = [(key.stem, key.stat()) for key in sorted(folder.glob("*.pub"))]
+    return "".join(f"{name} {at.st_mtime_ns} {at.st_size} {at.st_ino}\n" for name, at in keys)
 
 
 def _json_objects(text: str) -> Iterator[dict[str, Any]]:
@@ -267,27 +326,39 @@ def _watch(
     fleet: RunDescription,
     superlink: subprocess.Popen[bytes],
     progress: Progress,
-    ended: Callable[[], str | None],
+    run: _FlowerRun,
 ) -> dict[str, Any]:
-    """Follow the analyser to the end; stop with a sentence if Flower ends before it."""
+    """Follow the analyser to the end, or until the SuperLink ends; returns its last status."""
     look_again = time.monotonic() + _LOOK_SECONDS
     while True:
-        status = analyser_status(config, wait_seconds=_START_SECONDS)
+        status = _patient_status(config, fleet, progress)
         spent = status["spent"]["epsilon"]
         progress(status["round"] - 1, fleet.plan.n_rounds, f"epsilon spent {spent:.4g}")
         if status["finished"]:
             return status
+        run.follow_nodes()
         if superlink.poll() is not None:
-            raise TacitError(
-                f"the SuperLink ended at round {status['round']} of {fleet.plan.n_rounds}; go on "
-                "with 'tacit fleet server CONFIG --resume', nothing that was spent is forgotten."
-            )
+            return status
         if time.monotonic() > look_again:
             look_again = time.monotonic() + _LOOK_SECONDS
-            how = ended()
-            if how is not None and not analyser_status(config, wait_seconds=1.0)["finished"]:
-                raise TacitError(
-                    f"Flower's run ended early: {how}; see {config.state / 'superlink.log'} and go "
-                    "on with 'tacit fleet server CONFIG --resume'."
-                )
+            how = run.ended()
+            now = _patient_status(config, fleet, progress)
+            if how is not None and not now["finished"]:
+                run.go_on(now["round"], how)
         time.sleep(_POLL_SECONDS)
+
+
+def _patient_status(
+    config: ServerConfig, fleet: RunDescription, progress: Progress
+) -> dict[str, Any]:
+    """The analyser's status, however long it is away."""
+    away = False
+    while True:
+        try:
+            return analyser_status(config, wait_seconds=0.0 if away else _START_SECONDS)
+        except TacitError as error:
+            if not away:
+                _LOG.warning("waiting: %s", error)
+                progress(0, fleet.plan.n_rounds, "waiting for the analyser")
+            away = True
+            time.sleep(_AWAY_SECONDS)

@@ -1,23 +1,28 @@
 """What a service allows a connection: so long for a request's head, and so many at once.
 
-A sender that connects and then falls silent, or sends its head byte by byte, is cut off; beyond
-the largest number of connections the next one is told to come back later. So a few hundred broken
-devices, or a rush of thousands, cost the service neither its memory nor its time.
+A sender that connects and then falls silent, or sends its head byte by byte, is cut off, before its
+TLS handshake as after it; beyond the largest number of connections the next one is told to come
+back later, and beyond twice as many it is closed at once. So a few hundred broken devices, or a
+rush of thousands, cost the service neither its memory nor its time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import asyncio.constants
+import asyncio.sslproto
 import contextlib
 import ctypes
-import resource
+import socket
 import sys
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 HEAD_SECONDS = 15.0
+HANDSHAKE_SECONDS = 10.0
 MOST_CONNECTIONS = 1024
+_MOST_WITH_HANDSHAKES = 2 * MOST_CONNECTIONS  # of which some are told to come back
 _BUSY = b'{"refused": "too many connections; come back later.", "code": "busy"}'
 _M_MMAP_THRESHOLD = -3  # glibc's number for the size from which memory goes back when freed
 _RETURNED_BYTES = 64 * 1024
@@ -62,11 +67,67 @@ class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self._timer = None
 
 
+class LimitedSocket(socket.socket):
+    """A listening socket that lets so many connections in, handshakes included, and no more.
+
+    Those beyond it are closed at once, which costs nothing; whoever means it tries again.
+    """
+
+    most = _MOST_WITH_HANDSHAKES
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._let_in: set[socket.socket] = set()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection; `ConnectionAbortedError` if there was no place for it."""
+        connection, address = super().accept()
+        if len(self._let_in) >= self.most:
+            self._let_in = {one for one in self._let_in if one.fileno() >= 0}
+        if len(self._let_in) >= self.most:
+            connection.close()
+            raise ConnectionAbortedError("all places are taken")  # asyncio goes on with the next
+        self._let_in.add(connection)
+        return connection, address
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Bound sockets for every address of the host; OSError if one cannot be bound."""
+    bound: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            bound.append(LimitedSocket(family, kind, protocol))
+            bound[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                bound[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            bound[-1].bind(address)
+    except OSError:
+        for one in bound:
+            one.close()
+        raise
+    return bound
+
+
+def limit_handshakes() -> None:
+    """Cut off whoever has not finished a TLS handshake in time."""
+    defaults: Any = asyncio.constants  # uvicorn hands no limit on
+    defaults.SSL_HANDSHAKE_TIMEOUT = HANDSHAKE_SECONDS
+
+
 def tune_process() -> None:
     """Allow as many open connections as the system does, and give memory back when it is freed."""
+    import resource  # services run on POSIX systems only, see `run`
+
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    limit_handshakes()
+    # Of every TLS connection's read buffer, which is four times as large by default.
+    buffers: Any = asyncio.sslproto.SSLProtocol
+    buffers.max_size = min(_RETURNED_BYTES, buffers.max_size)
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             # A TLS connection's buffers are large; kept in the heap they would never be returned.

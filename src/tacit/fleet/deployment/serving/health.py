@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from tacit.system.metrics import gauges
 
 
 def add_health(
@@ -29,11 +31,8 @@ def add_health(
         body = {"healthy": said is None, "trouble": said}
         return JSONResponse(body, status_code=200 if said is None else 503)
 
+    registry = gauges(part, lambda: {**counts(), "trouble": float(trouble() is not None)})
+
     @app.get("/metrics")
     async def metrics() -> Response:
-        registry = CollectorRegistry()
-        found = {**counts(), "trouble": float(trouble() is not None)}
-        for name, value in found.items():
-            described = name.replace("_", " ")
-            Gauge(f"tacit_{part}_{name}", f"{part}: {described}", registry=registry).set(value)
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

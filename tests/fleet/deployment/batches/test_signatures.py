@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tacit.errors import TacitError
-from tacit.fleet.deployment.wire.signatures import is_signed, new_signing_key, public_half, sign
+from tacit.fleet.deployment.batches.signatures import is_signed, new_signing_key, public_half, sign
 
 PRIVATE, PUBLIC = new_signing_key()
 REPORT: dict[str, Any] = {

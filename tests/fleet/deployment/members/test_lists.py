@@ -8,10 +8,10 @@ import pytest
 
 from fleet_localhost import LocalFleet
 from tacit.errors import TacitError
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.signatures import new_signing_key, public_half
 from tacit.fleet.deployment.config import NodeConfig, read_config, read_run
-from tacit.fleet.deployment.wire.membership import admit, new_node, revoke
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.signatures import new_signing_key, public_half
+from tacit.fleet.deployment.members.lists import admit, new_node, revoke
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ def test_a_node_joins_with_keys_of_its_own(fleet: LocalFleet) -> None:
     assert read_run(config.plan) == fleet.fleet
     other = fleet.node("node-1")
     assert config.signing_key.read_bytes() != other.signing_key.read_bytes()
+    assert config.identity is not None
+    assert other.identity is not None
     assert config.identity.read_bytes() != other.identity.read_bytes()
     assert not config.data.exists(), "its series are its own"
     assert not config.state.exists(), "and so is its ledger"

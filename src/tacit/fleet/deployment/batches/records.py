@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tacit.fleet.deployment.wire.signatures import DIGEST_BYTES, KEY_BYTES, SIGNATURE_BYTES
+from tacit.fleet.deployment.batches.signatures import DIGEST_BYTES, KEY_BYTES, SIGNATURE_BYTES
 
 _HEAD = KEY_BYTES + DIGEST_BYTES + SIGNATURE_BYTES
 

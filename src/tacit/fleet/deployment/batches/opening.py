@@ -12,12 +12,18 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from tacit.errors import TacitError
+from tacit.fleet.deployment.analyser_rule import Rule
+from tacit.fleet.deployment.batches.pools import cut
+from tacit.fleet.deployment.batches.records import (
+    SignedRecord,
+    read_records,
+    record_size,
+    set_digest,
+)
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.signatures import digest_of, is_signed
 from tacit.fleet.deployment.seal import Opener, sealed_size
 from tacit.fleet.deployment.shuffler_state import Batch
-from tacit.fleet.deployment.wire.pools import cut
-from tacit.fleet.deployment.wire.records import SignedRecord, read_records, record_size, set_digest
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.signatures import digest_of, is_signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,17 @@ class BatchOpener:
         self._check = check
         self.report_bytes = sealed_size(message_bytes)
 
-    def opened(self, batch: Batch, *, alive: Callable[[], None]) -> Opened:
-        """What counts; `alive` is called for every report and may raise to stop."""
+    def opened(
+        self,
+        batch: Batch,
+        *,
+        alive: Callable[[], None],
+        agreed: Collection[int] | None = None,
+    ) -> Opened:
+        """What counts; `alive` is called for every report and may raise to stop.
+
+        Once a set was agreed on with a share helper, `agreed` are the places that it leaves out.
+        """
         good: list[bytes] = []
         left_out: list[int] = []
         seen: set[bytes] = set()
@@ -53,6 +68,10 @@ class BatchOpener:
                 left_out.append(place)
             seen.add(sealed)
         return Opened(good, tuple(left_out))
+
+    def trouble(self) -> str | None:
+        """What keeps batches from being opened, or None."""
+        return None
 
     def is_good(self, message: bytes) -> bool:
         """Whether an honest node could have sent the message."""
@@ -104,6 +123,10 @@ class SignedBatchOpener(BatchOpener):
         digest = set_digest(batch.run, batch.round_number, keys)
         return Opened(good, tuple(left_out), digest)
 
+    def trouble(self) -> str | None:
+        """That the list of nodes cannot be used, or None."""
+        return self._registry.trouble()
+
     def _records(self, batch: Batch) -> Iterator[SignedRecord]:
         return read_records(batch.messages, size=self.report_bytes)
 
@@ -124,3 +147,11 @@ class SignedBatchOpener(BatchOpener):
             record.sealed, round_number=batch.round_number, sender=record.key
         )
         return opened if opened is not None and self.is_good(opened) else None
+
+
+def batch_opener(opener: Opener, *, rule: Rule, registry: Registry) -> BatchOpener:
+    """What opens the batches of a run: those of a share helper, or of a blind shuffler."""
+    size, check = rule.message_bytes, rule.check
+    if not rule.helper_bytes:
+        return BatchOpener(opener, message_bytes=size, check=check)
+    return SignedBatchOpener(opener, message_bytes=size, check=check, registry=registry)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from tacit.fleet.deployment.batches.pools import Refused, cut
+from tacit.fleet.deployment.batches.records import SignedRecord, read_records, set_digest
 from tacit.fleet.deployment.seal import Opener
 from tacit.fleet.deployment.shuffler_state import Batch, ForwardRecord
-from tacit.fleet.deployment.wire.pools import Refused, cut
-from tacit.fleet.deployment.wire.records import SignedRecord, read_records, set_digest
 
 
 class ShareSums:
@@ -45,14 +45,17 @@ class ShareSums:
         if len(kept) < self._n_min:
             raise Refused(
                 "too-few",
-                f"a sum over {len(kept)} reports was asked for, and {self._n_min} are the fewest.",
+                f"the analyser asked for a sum of {len(kept)} reports; at least {self._n_min} "
+                "are needed.",
             )
         expected = set_digest(batch.run, batch.round_number, (records[i].key for i in kept))
         if digest != expected:
             raise Refused("wrong-set", "the analyser's set of reports is not this server's.")
         if self._record.agreed not in (None, digest):
             raise Refused(
-                "second-set", f"another set was added for round {batch.round_number}; once is all."
+                "second-set",
+                f"round {batch.round_number} was already summed over another set of reports; each "
+                "round is summed once.",
             )
         self._record.agree(digest)
         return self._sum_parts(self._seeds(batch, records, kept))

@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from tacit.errors import TacitError, check_at_least
+from tacit.fleet.deployment.batches.records import SignedRecord
+from tacit.fleet.deployment.batches.signatures import digest_of
 from tacit.fleet.deployment.seal import Opener, sealed_size
-from tacit.fleet.deployment.wire.records import SignedRecord
-from tacit.fleet.deployment.wire.signatures import digest_of
 from tacit.noise import SYSTEM_NOISE, NoiseSource, permutation
 
 
@@ -56,6 +56,10 @@ class Pool(Protocol):
         """Forget all reports."""
         ...
 
+    def __len__(self) -> int:
+        """How many reports it holds."""
+        ...
+
 
 class PermutedPool:
     """Reports apart from their senders; there is no list that joins the two.
@@ -86,6 +90,9 @@ class PermutedPool:
     def clear(self) -> None:
         """Forget all reports."""
         self._reports = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._reports) // self.analyser_bytes
 
 
 class SignedPool:
@@ -121,6 +128,9 @@ class SignedPool:
     def clear(self) -> None:
         """Forget all reports."""
         self._reports: dict[bytes, tuple[SignedRecord, bytes]] = {}
+
+    def __len__(self) -> int:
+        return len(self._reports)
 
 
 def cut(content: bytes, size: int) -> Iterator[bytes]:

@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tacit.fleet.deployment.batches.opening import Opened
+from tacit.fleet.deployment.batches.pools import Refused
 from tacit.fleet.deployment.shuffler_state import Batch
-from tacit.fleet.deployment.wire.opening import Opened
-from tacit.fleet.deployment.wire.pools import Refused
 from tacit.system.files import write_atomic
 
 _PATIENCE_SECONDS = 5.0
@@ -21,6 +21,10 @@ _PATIENCE_SECONDS = 5.0
 
 class NoSumYet(Exception):
     """The share helper's sum has not come; the batch stays where it is until it does."""
+
+
+class NoSumEver(Exception):
+    """The share helper will never give the sum; the round ends without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,7 @@ class AgreedSum:
         self._sum_bytes = sum_bytes
         self._since = 0.0
         self._content: bytes | None = None
+        self._refused: str | None = None
         self.asked: Agreement | None = None
 
     def left_out(self, batch: Batch) -> frozenset[int] | None:
@@ -50,7 +55,10 @@ class AgreedSum:
         return frozenset(plain["left_out"]) if plain["batch_id"] == batch.batch_id else None
 
     def over(self, batch: Batch, opened: Opened) -> bytes:
-        """The helper's sum over the reports that count; `NoSumYet` as long as it is awaited."""
+        """The helper's sum over the reports that count; `NoSumYet` as long as it is awaited.
+
+        `NoSumEver` once the helper has refused it.
+        """
         if self.asked is None:
             plain = {"batch_id": batch.batch_id, "left_out": list(opened.left_out)}
             write_atomic(self._path, json.dumps(plain).encode())
@@ -58,15 +66,24 @@ class AgreedSum:
             self.asked = Agreement(
                 batch_id=batch.batch_id, left_out=opened.left_out, digest=opened.digest
             )
-        if self._content is None:
-            raise NoSumYet
-        return self._content
+        if self._content is not None:
+            return self._content
+        if self._refused is not None:
+            raise NoSumEver(self._refused)
+        raise NoSumYet
 
-    def take(self, *, batch_id: str, digest: str, content: bytes) -> None:
-        """Take the helper's sum; refused unless it is over the set that was asked for."""
+    def take(
+        self, *, batch_id: str, digest: str, content: bytes, refused: str | None = None
+    ) -> None:
+        """Take the helper's sum, or why it gives none, for the set that was asked for only."""
         asked = self.asked
         if asked is None or (batch_id, digest) != (asked.batch_id, asked.digest):
-            raise Refused("wrong-set", "no sum over this set of reports is waited for.")
+            raise Refused(
+                "wrong-set", "the analyser is not waiting for a sum over this set of reports."
+            )
+        if refused is not None:
+            self._refused = refused[:200]
+            return
         if len(content) != self._sum_bytes:
             raise Refused("wrong-size", f"a sum has {self._sum_bytes} bytes, got {len(content)}.")
         self._content = content
@@ -74,7 +91,7 @@ class AgreedSum:
     def clear(self) -> None:
         """Forget the agreement: its batch has come to its end."""
         self._path.unlink(missing_ok=True)
-        self.asked = self._content = None
+        self.asked = self._content = self._refused = None
 
     def trouble(self) -> str | None:
         """That the helper keeps the round waiting, or None."""

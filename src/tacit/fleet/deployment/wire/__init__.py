@@ -1,1 +1,0 @@
-"""What passes between nodes and servers: signatures, records, pools, agreed sets and sums."""
