@@ -30,10 +30,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from fleet_localhost import LocalFleet, local_fleet, wait_until
+from tacit.arena.record import commit, versions
+from tacit.fleet.deployment.batches.registry import write_registry
+from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.deployment.config import RunDescription
 from tacit.fleet.deployment.seal import Sealer, sealed_size
-from tacit.fleet.deployment.wire.registry import write_registry
-from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.reports.calibration import make_plan
 from tacit.fleet.reports.mechanisms import report_of
 from tacit.noise import SYSTEM_NOISE
@@ -243,9 +244,10 @@ def main() -> int:
     parser.add_argument("--rest", type=float, default=5.0, help="seconds before memory is read")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
+    origin = {"commit": commit(), "versions": versions()}  # of the code that begins to run
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder) / "fleet", asked)
-    line = json.dumps(found, sort_keys=True)
+    line = json.dumps({**found, **origin}, sort_keys=True)
     print(line)
     if asked.out:
         with asked.out.open("a") as file:

@@ -20,11 +20,11 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from tacit.fleet.deployment.batches.pools import PermutedPool
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.deployment.seal import Opener, Sealer, new_key, sealed_size
 from tacit.fleet.deployment.shuffler import Shuffler
-from tacit.fleet.deployment.wire.pools import PermutedPool
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 
 RUN = "benchmark"
 TARGET_SECONDS = 5.0

@@ -5,6 +5,7 @@ a key and a connection of its own; an answer counts as acknowledged after the co
 
     python benchmarks/local_collector.py                 # 200 clients, 10^6 releases
     python benchmarks/local_collector.py --clients 20 --releases 20000 --seconds 3
+    python benchmarks/local_collector.py --out FILE      # append the line, with the commit
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from tacit.arena.record import commit, versions
 from tacit.data import load_dataset
 from tacit.local.collector.counts import class_shares
 from tacit.local.collector.devices import make_codes
@@ -147,6 +149,7 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--folder", type=Path, help="where the store is written, on a real disk")
+    parser.add_argument("--out", type=Path, help="append the line to this file")
     options = parser.parse_args()
     model = trained_model()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -171,7 +174,12 @@ def main() -> None:
         assert n == acknowledged, f"{n} counted, {acknowledged} acknowledged"
         result |= {"releases_held": n, "prevalence_seconds": seconds}
         result["load_average"] = os.getloadavg()[0]
-    print(json.dumps({name: round(value, 4) for name, value in result.items()}))
+    rounded = {name: round(value, 4) for name, value in result.items()}
+    line = {"clients": options.clients, **rounded, "commit": commit(), "versions": versions()}
+    print(json.dumps(line))
+    if options.out is not None:
+        with options.out.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":

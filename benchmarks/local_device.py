@@ -1,8 +1,8 @@
-"""What a device pays: one GunPoint release, the export's size, memory and start-up, by format.
+"""What a device pays: one release of a series, the export's size, memory and start-up, by format.
 
-    python benchmarks/local_device.py [--release label|place]
+    python benchmarks/local_device.py [--release label|place] [--data GunPoint] [--out FILE]
 
-Trains the sound model on GunPoint and exports it three times.
+Trains the sound model (on GunPoint unless told otherwise) and exports it three times.
 
 - `npz`: a fresh process that imports `tacit.local.device` alone: seconds from the start of the
   interpreter to the first release, milliseconds per release (encoding, channel and secure noise;
@@ -11,7 +11,8 @@ Trains the sound model on GunPoint and exports it three times.
 - `c`: compiled with -O3: processor milliseconds per release, bytes of memory beside the weights.
 
 A program that is not installed (chromium, cc) leaves its part out. Prints one JSON object with the
-limits of the issue. Wall times want idle cores.
+limits of the issue; --out appends it to a file as one line, with the commit. Wall times want idle
+cores.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arena.record import commit, versions
 from tacit.arrays import Floats
 from tacit.data import load_dataset
 from tacit.local.estimator import DPSoftShapeClassifier
@@ -187,17 +189,23 @@ def measure_c(classifier: DPSoftShapeClassifier, X: Floats, folder: Path) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--release", choices=("label", "place"), default="label")
-    release = parser.parse_args().release
-    data = load_dataset("GunPoint")
-    classifier = DPSoftShapeClassifier(1.0, release=release, random_state=0)
+    parser.add_argument("--data", default="GunPoint")
+    parser.add_argument("--out", type=Path, help="append the result to this file as one line")
+    options = parser.parse_args()
+    data = load_dataset(options.data)
+    classifier = DPSoftShapeClassifier(1.0, release=options.release, random_state=0)
     classifier.fit(data.X_train, data.y_train)
-    result: dict[str, Any] = {"release": release, "limits": LIMITS}
+    result: dict[str, Any] = {"release": options.release, "data": data.name, "limits": LIMITS}
     with tempfile.TemporaryDirectory() as folder:
         for name, measure in (("npz", measure_npz), ("web", measure_web), ("c", measure_c)):
             found = measure(classifier, data.X_test, Path(folder))
             within = {key: found[key] < limit for key, limit in LIMITS[name].items() if found}
             result[name] = {**found, "within": within}
+    result["load_average"] = os.getloadavg()[0]
     print(json.dumps(result, indent=2))
+    if options.out is not None:
+        with options.out.open("a") as file:
+            file.write(json.dumps({**result, "commit": commit(), "versions": versions()}) + "\n")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from tacit.data import Dataset, load_dataset
 from tacit.local.softshape.published import train_published
+from tacit.local.softshape.settings import preset_settings
 
 SETS = [
     "GunPoint",
@@ -44,7 +45,8 @@ def fit_rocket(data: Dataset, seed: int) -> None:
 def fit_published(data: Dataset, seed: int) -> None:
     position = {label: code for code, label in enumerate(data.classes)}
     codes = np.array([position[label] for label in data.y_train], dtype=np.int64)
-    train_published(data.X_train, codes, len(data.classes), epsilon=1.0, seed=seed)
+    tuned = preset_settings("tuned")
+    train_published(data.X_train, codes, len(data.classes), epsilon=1.0, settings=tuned, seed=seed)
 
 
 def fit_sound(data: Dataset, seed: int) -> None:

@@ -1,16 +1,24 @@
 """Speed of the secure search on real processes: seconds, bytes and messages, measured in one run.
 
-    python benchmarks/silo_speed.py [--part default|gain|ratio|growth] [--out results/current]
+    python benchmarks/silo_speed.py [--part PART ...] [--out results/current]
 
-default: the paper's default (M=512, N=100, n=3, 500 candidates, K=200, mean length 0.6 N) with the
-F-statistic and a forest of 40 trees, first with an empty cache of compiled programs, then again,
-then with the logistic regression.
-gain: the same search with sorting-based information gain. ratio: every variant of the paper's
-Fig. 6 on the same 40 candidates of length 0.6 N, once each; compared is the search without the time
-that compiling takes, because a program is compiled once and its share would depend on how many
-candidates are examined (both times are recorded). growth: seconds without compiling against M, N,
-n and candidates, with a page of figures. All parties share this machine's cores. Bytes and messages
-are those that P0 sends; the messages are an upper bound of the rounds.
+ridge: the default fit and a small federation with the default classifier. size: growth to 8192
+series. default: the paper's default (M=512, N=100, n=3, 500 candidates, K=200, mean length 0.6 N)
+with the F-statistic and each classifier. gain: the same search with sorting-based information gain.
+ratio: every variant of the paper's Fig. 6 on the same 40 candidates of length 0.6 N, once each;
+compared is the search without the time that compiling takes, because a program is compiled once and
+its share would depend on how many candidates are examined (both times are recorded). basic: the
+basic protocol and ours on the same 8 candidates at M = 512, 1024 and 2048, in processor seconds of
+all parties, compiling counted, with and without what a run takes to start (one with six series and
+one candidate); ours and the start are means of five runs. many: ours on 500 candidates, from which
+the cost of one follows. large: the basic protocol on 1 candidate at M = 4096, the most that its
+gains take, and ours on 500 candidates at 4096 and 8192, once each. most: 50,000 series on 20
+and on 500 candidates, and with all kinds of features, equal to plaintext or not, and the largest
+process. growth: seconds without compiling
+against M, N, n and candidates, with a page of figures. All parties share this machine's cores.
+Bytes are those that P0 sends; rounds are the longest chain of messages over the parties. equal: the
+basic protocol and ours on the same 64 candidates at M = 2048, half an hour. What ratio, growth,
+most and equal have recorded at this commit is not measured again, so they may be stopped anywhere.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ import platform
 import resource
 import subprocess
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +45,12 @@ from tacit.silo.party.localhost import FederationResult, run_federation
 from tacit.silo.plan import Plan, default_protocol, running_versions
 from tacit.silo.secure.session import LocalInputs
 
-PARTS = ("ridge", "size", "default", "gain", "ratio", "growth")
+PARTS = ("ridge", "size", "default", "gain", "ratio", "basic", "many", "large", "most", "growth")
+LONG_PARTS = ("equal",)  # only where they are asked for
+EQUAL_CANDIDATES = 64
+BASIC_CANDIDATES = 8
+SIZES = (512, 1024, 2048)
+REPEATS = 5  # of runs so short that what a start takes would hide them
 SEARCH_ONLY: dict[str, Any] = {
     "scope": "local-transform",
     "classifier": "forest",
@@ -103,6 +117,7 @@ def run(
             info["seconds"]["search"] - info["compile_seconds"]["search"], 3
         ),
         "stage_bytes_sent_by_P0": info["bytes"],
+        "stage_bytes_sent_by_party": [receipt.info["bytes"] for receipt in outcome.receipts],
         "bytes_sent_by_party": [receipt.bytes_sent for receipt in outcome.receipts],
         "rounds": info["rounds"],
         "wall_seconds": round(outcome.seconds, 3),
@@ -140,7 +155,7 @@ def same_as_float64(outcome: FederationResult, record: dict[str, Any], inputs: A
     rows = np.concatenate([own.X[:, 0] for own in inputs])
     rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
     rng = np.random.default_rng(inputs[0].private["seed"])
-    drawn = draw_candidates(encode(inputs[0].X[:, 0], public.encoding), public.batches, rng=rng)
+    drawn = draw_candidates(encode(inputs[0].X, public.encoding), public.batches, rng=rng)
     places, distances = [], []
     for batch, found in zip(public.batches, drawn, strict=True):
         windows = sliding_window_view(rows, batch.length, axis=1)
@@ -184,8 +199,7 @@ def part_size(cache: Path, out: Path) -> None:
         _, record, _ = run(
             m=m, n=100, parties=3, candidates=100, cache=cache, n_shapelets=50, lengths=[40, 70]
         )
-        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        record["largest_process_mb"] = round(largest / 1024)
+        record["largest_process_mb"] = largest_process()
         records.append(record)
         save(out, {"part": "size", "variant": "+dot+F", "state": "ridge", **record})
     growth = records[1]["cpu_seconds"] / records[0]["cpu_seconds"] / 4
@@ -208,6 +222,9 @@ def part_ratio(cache: Path, out: Path) -> None:
     """All variants on the same candidates of length 0.6 N; ratios as the module says."""
     basic: dict[str, Any] = {}
     for variant, params in VARIANTS.items():
+        if found := recorded(out, part="ratio", variant=variant):
+            basic = basic or found
+            continue
         _, record, _ = run(
             m=512,
             n=100,
@@ -221,6 +238,117 @@ def part_ratio(cache: Path, out: Path) -> None:
         record["times_faster_than_basic"] = ratio(basic, record, "seconds_without_compiling")
         record["times_faster_with_compiling"] = ratio(basic, record, "seconds")
         save(out, {"part": "ratio", "variant": variant, **record})
+
+
+def part_basic(cache: Path, out: Path) -> None:
+    """Ours against the basic protocol at growing M, in processor seconds."""
+    few = _few(cache)
+    idle = several(m=6, candidates=1, **few)
+    save(out, {"part": "basic", "variant": "+dot+F", "state": "start alone", **idle})
+    for m in SIZES:
+        slow: dict[str, Any] = {}
+        for variant in ("basic", "+dot+F"):
+            again = run_once if variant == "basic" else several
+            record = again(m=m, candidates=BASIC_CANDIDATES, **(few | VARIANTS[variant]))
+            per_candidate(record, idle)
+            slow = slow or record
+            record["times_faster_than_basic"] = ratio(slow, record, "cpu_without_start")
+            record["times_faster_with_start"] = ratio(slow, record, "cpu_seconds")
+            save(out, {"part": "basic", "variant": variant, **record})
+
+
+def part_many(cache: Path, out: Path) -> None:
+    """Ours on so many candidates that one of them can be told from the start of a run."""
+    few = _few(cache)
+    idle = several(m=6, candidates=1, **few)
+    save(out, {"part": "many", "variant": "+dot+F", "state": "start alone", **idle})
+    for m in SIZES:
+        record = several(m=m, candidates=500, **few)
+        save(out, {"part": "many", "variant": "+dot+F", **per_candidate(record, idle)})
+
+
+def part_large(cache: Path, out: Path) -> None:
+    """Beyond SIZES, where the basic protocol takes minutes for a candidate; one run each."""
+    few = _few(cache)
+    idle = several(m=6, candidates=1, **few)
+    save(out, {"part": "large", "variant": "+dot+F", "state": "start alone", **idle})
+    # One candidate at a time: all pairs of 4096 series take the memory of four at 2048.
+    for m, variant, candidates, size in (
+        (4096, "+dot+F", 500, 4),
+        (8192, "+dot+F", 500, 4),
+        (4096, "basic", 1, 1),
+    ):
+        sizes = few | VARIANTS[variant] | {"batch_size": size}
+        record = per_candidate(run_once(m=m, candidates=candidates, **sizes), idle)
+        record["largest_process_mb"] = largest_process()
+        save(out, {"part": "large", "variant": variant, **record})
+
+
+def part_most(cache: Path, out: Path) -> None:
+    """More series than most federations have: exact, and in how much memory."""
+    for state, candidates, features in (
+        ("few candidates", 20, "shapelets"),
+        ("all features", 20, "all"),
+        ("500 candidates", 500, "shapelets"),
+    ):
+        if recorded(out, part="most", state=state):
+            continue
+        few = {"n_shapelets": 10, "lengths": [20, 35], "features": features}
+        outcome, record, inputs = run(
+            m=50_000, n=50, parties=3, candidates=candidates, cache=cache, **few
+        )
+        record["largest_process_mb"] = largest_process()
+        twin = fit_pooled(settings_from(record["params"]), inputs, n_classes=2)
+        record["equal_to_plaintext"] = all(
+            np.array_equal(twin.arrays[name], outcome.arrays[name]) for name in twin.arrays
+        )
+        save(out, {"part": "most", "variant": "+dot+F", "state": state, **record})
+
+
+def part_equal(cache: Path, out: Path) -> None:
+    """Both protocols on the same candidates, so many that a start hardly counts."""
+    few = _few(cache)
+    slow: dict[str, Any] = {}
+    for variant, again in (("basic", run_once), ("+dot+F", several)):
+        if found := recorded(out, part="equal", variant=variant):
+            slow = slow or found
+            continue
+        record = again(m=2048, candidates=EQUAL_CANDIDATES, **(few | VARIANTS[variant]))
+        slow = slow or record
+        record["times_faster_with_start"] = ratio(slow, record, "cpu_seconds")
+        save(out, {"part": "equal", "variant": variant, **record})
+
+
+def largest_process() -> int:
+    """Megabytes of the largest child process so far."""
+    return round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+
+
+def _few(cache: Path) -> dict[str, Any]:
+    """What both protocols run: a search for one shapelet among candidates of one length."""
+    # Small batches, because the basic protocol compares all pairs of series of a batch at once.
+    alike = {"n_shapelets": 1, "lengths": [60], "batch_size": 4}
+    return {"n": 100, "parties": 3, "cache": cache, **SEARCH_ONLY, **alike}
+
+
+def per_candidate(record: dict[str, Any], idle: dict[str, Any]) -> dict[str, Any]:
+    """Add what the record took beyond the start of a run, in all and for each candidate."""
+    beyond = record["cpu_seconds"] - idle["cpu_seconds"]
+    record["cpu_without_start"] = round(beyond, 2)
+    record["cpu_per_candidate"] = round(beyond / record["candidates"], 4)
+    return record
+
+
+def run_once(**sizes: Any) -> dict[str, Any]:
+    """The record of one run."""
+    return run(**sizes)[1]
+
+
+def several(**sizes: Any) -> dict[str, Any]:
+    """The record of the last of some runs, with the mean of their processor seconds."""
+    records = [run_once(**sizes) for _ in range(REPEATS)]
+    spent = [record["cpu_seconds"] for record in records]
+    return records[-1] | {"cpu_seconds": round(float(np.mean(spent)), 2), "cpu_of_runs": spent}
 
 
 def ratio(basic: dict[str, Any], record: dict[str, Any], key: str) -> float:
@@ -241,6 +369,10 @@ def part_growth(cache: Path, out: Path) -> None:
     points: dict[str, list[dict[str, Any]]] = {}
     for axis, values in sizes.items():
         for value in values:
+            sizes_here = {names[key]: size for key, size in (base | {axis: value}).items()}
+            if found := recorded(out, part="growth", along=names[axis], **sizes_here):
+                points.setdefault(names[axis], []).append(found)
+                continue
             _, record, _ = run(**(base | {axis: value}), cache=cache, n_shapelets=10, **SEARCH_ONLY)
             record["seconds"] = record["seconds_without_compiling"]
             line = {"part": "growth", "along": names[axis], "variant": "+dot+F", **record}
@@ -275,9 +407,7 @@ def draw(points: dict[str, list[dict[str, Any]]], path: Path) -> None:
 def save(out: Path, record: dict[str, Any]) -> None:
     """Append one line and say the essentials."""
     record |= {"versions": {"tacit": VERSION, **running_versions()}, **machine()}
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "silo_speed.jsonl").open("a") as file:
-        file.write(json.dumps(record) + "\n")
+    write_line(out / "silo_speed.jsonl", record)
     sent = record["stage_bytes_sent_by_P0"]["search"] / 1e6
     print(
         f"{record['part']:8} {record['variant']:13} M={record['M']} N={record['N']} "
@@ -293,32 +423,58 @@ def save(out: Path, record: dict[str, Any]) -> None:
     )
 
 
+def recorded(out: Path, **head: Any) -> dict[str, Any]:
+    """The line with these values that the file holds of this commit; empty if there is none."""
+    path, commit = out / "silo_speed.jsonl", machine()["commit"]
+    found: dict[str, Any] = {}
+    for text in path.read_text().splitlines() if path.exists() else []:
+        line = json.loads(text)
+        if line["commit"] == commit and all(line.get(key) == head[key] for key in head):
+            found = line
+    return found
+
+
+def write_line(path: Path, record: dict[str, Any]) -> None:
+    """Append one record to a file of lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+
+
 def machine() -> dict[str, Any]:
-    """Commit, processor and cores."""
-    head = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
+    """Commit, processor and cores; a commit is dirty if package or scripts differ from it."""
+    here = Path(__file__).parents[1]
+    asked = (["describe", "--always"], ["status", "--porcelain", "--", "src", "benchmarks"])
+    head, changed = (
+        subprocess.run(["git", *what], capture_output=True, text=True, check=False, cwd=here)
+        for what in asked
     )
+    dirty = "-dirty" if changed.stdout.strip() else ""
     load = round(os.getloadavg()[0], 2)
     return {
-        "commit": head.stdout.strip() or "unknown",
+        "commit": (head.stdout.strip() or "unknown") + dirty,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load}",
     }
 
 
-def main() -> None:
-    """Run the parts asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=PARTS, action="append")
+def run_parts(
+    parts: Mapping[str, Callable[..., None]], description: str | None, **numbers: int
+) -> None:
+    """Run the parts that the command line asks for, or all, with one cache of compiled programs.
+
+    `numbers` are further options with their defaults, given to every part.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--part", choices=tuple(parts), action="append")
     parser.add_argument("--out", type=Path, default=Path("results/current"))
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
+    more = {name: getattr(asked, name) for name in numbers}
     with tempfile.TemporaryDirectory() as cache:
-        for part in asked.part or PARTS:
-            globals()[f"part_{part}"](Path(cache), asked.out)
+        for part in asked.part or [part for part in parts if part not in LONG_PARTS]:
+            parts[part](Path(cache), asked.out, **more)
 
 
 if __name__ == "__main__":
-    main()
+    run_parts({part: globals()[f"part_{part}"] for part in (*PARTS, *LONG_PARTS)}, __doc__)

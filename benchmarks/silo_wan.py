@@ -1,12 +1,12 @@
 """The default fit over a slow line: every connection between parties passes a delay proxy.
 
     python benchmarks/silo_wan.py [--one-way-ms 10] [--mbit 100] [--series 512] [--length 100]
-        [--candidates 500] [--shapelets 200] [--search-only] [--set key=value ...]
+        [--candidates 500] [--shapelets 200] [--search-only] [--set key=value ...] [--out FILE]
 
-Prints one JSON line: seconds of the stages, bytes and messages of every party, and the processor
-seconds of all. The proxy holds back every byte for the one-way delay, and gives each party one
-uplink of the given rate for all that it sends. Parties and proxy are processes of this machine and
-share its cores.
+Prints one JSON line, and appends it to FILE: seconds of the stages, bytes and messages of every
+party, and the processor seconds of all. The proxy holds back every byte for the one-way delay, and
+gives each party one uplink of the given rate for all that it sends. Parties and proxy are processes
+of this machine and share its cores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from silo_speed import SEARCH_ONLY, cpu_of_children, lengths_around, synthetic
+from silo_speed import (
+    SEARCH_ONLY,
+    cpu_of_children,
+    lengths_around,
+    machine,
+    synthetic,
+    write_line,
+)
 
 from tacit.silo.fedst.settings import settings_from
 from tacit.silo.party import localhost
@@ -156,6 +163,7 @@ def main() -> None:
     parser.add_argument("--shapelets", type=int, default=200)
     parser.add_argument("--search-only", action="store_true")
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--proxy", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.proxy is not None:
@@ -187,13 +195,19 @@ def main() -> None:
     record = {
         "one_way_ms": options.one_way_ms,
         "mbit": options.mbit,
+        "M": options.series,
+        "N": options.length,
+        "params": dict(plan.params),
         "stage_seconds": receipts[0].info["seconds"],
         "compile_seconds": receipts[0].info["compile_seconds"],
         "bytes_sent": [receipt.bytes_sent for receipt in receipts],
         "messages": [receipt.rounds for receipt in receipts],
         "wall_seconds": round(seconds, 1),
         "cpu_seconds": round(cpu_of_children() - before, 1),
+        **machine(),
     }
+    if options.out is not None:
+        write_line(options.out, record)
     print(json.dumps(record))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,6 +14,7 @@ from tacit.arena.task import Task
 from tacit.data import Dataset, load_dataset
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee
+from tacit.report.arena.tables import budget_name, short_guarantee
 
 FALSE_ALARM = 1e-6
 
@@ -75,6 +78,8 @@ def test_a_total_epsilon_covers_the_replacement_of_a_whole_series() -> None:
     guarantee = method_named("1-nn")(task, data).guarantee
     assert isinstance(guarantee, DpGuarantee)
     assert (guarantee.epsilon, guarantee.model, guarantee.unit) == (epsilon, "local", "series")
+    on_grid = noised(data, epsilon=epsilon, total=True).X_train * 1024
+    assert np.array_equal(on_grid, np.rint(on_grid))  # no last bits that tell values apart
     twice = Task(
         suite="t",
         method="1-nn",
@@ -95,7 +100,8 @@ def test_the_twin_gives_the_scopes_in_seconds() -> None:
         options = {"engine": "twin", "scope": scope, "n_candidates": 20, "n_shapelets": 5}
         task = Task(suite="t", method="fedst", data="x", options=tuple(sorted(options.items())))
         found[scope] = method_named("fedst")(task, data)
-    assert all(outcome.accuracy > 0.8 for outcome in found.values())
+    # Five shapelets of so few candidates vary: .749 to .939 over seeds 0 to 7; chance is .5.
+    assert all(outcome.accuracy > 0.7 for outcome in found.values())
     assert all(outcome.guarantee.kind == "unprotected" for outcome in found.values())
 
 
@@ -116,3 +122,14 @@ def test_a_mistyped_method_gets_a_suggestion() -> None:
     assert "rocket" in method_names()
     with pytest.raises(TacitError, match="did you mean 'rocket'"):
         method_named("rockett")
+
+
+def test_a_record_of_float64_noise_is_shown_without_a_guarantee() -> None:
+    """Records of earlier versions keep what they stated; tables call it nominal."""
+    stated = DpGuarantee(epsilon=1.0, model="local", unit="series")
+    older = replace(stated, assumptions=("idealised real arithmetic: noise is drawn in float64",))
+    mine, theirs = ({"guarantee": found.to_dict()} for found in (stated, older))
+    assert short_guarantee(mine).startswith("epsilon 1:")
+    assert short_guarantee(theirs) == "none (nominal epsilon 1, float64 noise)"
+    assert budget_name(1.0, [mine]) == "epsilon = 1"
+    assert budget_name(1.0, [theirs]) == "nominal epsilon = 1"

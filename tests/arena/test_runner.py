@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from multiprocessing import active_children
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from command import assert_refused, tacit
 from tacit.arena.grid import Choice
+from tacit.arena.record import failure, run_task
 from tacit.arena.runner import Tally, run_suite, tally
 from tacit.arena.store import Store
 from tacit.arena.suites import SUITES, suite_tasks
@@ -183,7 +186,7 @@ def test_suites_are_fixed_and_narrowed_by_choice() -> None:
         tasks = suite_tasks(name)
         assert len({task.key for task in tasks}) == len(tasks)
     table2 = suite_tasks("softshape-table2")
-    assert len(table2) == 19 * 10 * 5 * 3
+    assert len(table2) == 19 * (9 + 2) * 5 * 3  # nine rivals, and the paper's method by two presets
     few = suite_tasks(
         "softshape-table2", Choice(data=["CBF"], methods=["tsf"], epsilons=[1.0], seeds=[0])
     )
@@ -201,3 +204,37 @@ def test_suites_are_fixed_and_narrowed_by_choice() -> None:
 def test_impossible_choices_are_refused(suite: str, choice: Any, words: str) -> None:
     with pytest.raises(TacitError, match=words):
         suite_tasks(suite, choice)
+
+
+def test_what_numba_says_of_distances_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other warning still is."""
+
+    def warn(message: str) -> None:
+        def run(_task: Task) -> None:
+            warnings.warn(message, UserWarning, stacklevel=2)
+            raise TacitError("enough")
+
+        monkeypatch.setattr("tacit.arena.record.run_method", run)
+
+    task = suite_tasks("quick")[0]
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        for message in ("unsafe cast from uint64 to int64. Precision may be lost.", "another"):
+            warn(message)
+            assert run_task(task)["reason"] == "enough"
+    assert [str(one.message) for one in shown] == ["another"]
+
+
+def test_a_failed_task_is_run_again_when_asked_and_its_last_line_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("arena", "run", "quick", "--data", "GunPoint", "--method", "majority", "--epsilon", 1,
+             "--out", tmp_path, "--json")  # fmt: skip
+    choice = Choice(data=["GunPoint"], methods=["majority"], epsilons=[1.0])
+    (task,) = suite_tasks("quick", choice)
+    Store(tmp_path).append(failure(task, "the worker died with exit code -15", seconds=1.0))
+    assert tacit(capsys, *words, "--resume").json["failed"] == 1
+    assert_refused(tacit(capsys, *words, "--retry-failed"), "add --resume")
+    again = tacit(capsys, *words, "--resume", "--retry-failed").json
+    assert (again["done"], again["failed"], again["remaining"]) == (1, 0, 0)
+    assert [r["status"] for r in Store(tmp_path).records()] == ["failed", "done"]

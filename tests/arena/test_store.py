@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.arena.store import Store
+from tacit.arena.store import Store, unsuperseded
 from tacit.arena.task import Task, task_from_dict
 from tacit.errors import TacitError
 
@@ -60,3 +60,21 @@ def test_an_edited_line_is_found(tmp_path: Path) -> None:
     store.path.write_text("edited\n" + store.path.read_text())
     with pytest.raises(TacitError, match="line 1"):
         list(store.records())
+
+
+def test_a_failure_counts_until_its_task_is_done() -> None:
+    failed = {**line(FIRST), "status": "failed"}
+    other = {**line(SECOND), "status": "failed"}
+    assert unsuperseded([failed, other]) == [failed, other]
+    assert unsuperseded([failed, other, line(FIRST)]) == [other, line(FIRST)]
+
+
+def test_a_failed_task_is_left_over_only_when_asked_for(tmp_path: Path) -> None:
+    tasks = [Task(suite="t", method="m", data=data) for data in ("a", "b", "c")]
+    store = Store(tmp_path)
+    for task, status in ((tasks[0], "done"), (tasks[1], "failed")):
+        store.append({"task": task.to_dict(), "status": status})
+    assert store.remaining(tasks) == [tasks[2]]
+    assert store.remaining(tasks, retry_failed=True) == tasks[1:]
+    store.append({"task": tasks[1].to_dict(), "status": "done"})
+    assert store.remaining(tasks, retry_failed=True) == [tasks[2]]

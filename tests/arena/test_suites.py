@@ -9,39 +9,48 @@ from typing import Any
 import numpy as np
 import pytest
 
-from command import tacit
+from command import assert_refused, tacit
 from left_out import skip_if_left_out
 from tacit.arena.grid import Choice
 from tacit.arena.record import run_task
 from tacit.arena.results.earlier import earlier_records
+from tacit.arena.silo import methods as silo_methods
+from tacit.arena.silo.suites import FEDST_SETS, SCOPES
+from tacit.arena.softshape.published import training_part
+from tacit.arena.softshape.suites import CHOICE_SETS, SOFTSHAPE_SETS
 from tacit.arena.store import read_records
-from tacit.arena.suites import SUITES, suite_tasks
+from tacit.arena.suites import SUITES, suite_tasks, without_missing
 from tacit.arena.task import Task, task_from_dict
+from tacit.data import load_dataset
+from tacit.data.load import EMBEDDED
 from tacit.errors import TacitError
 from tacit.local.release import SYMBOL_KINDS
 
 CURRENT = Path(__file__).parents[2] / "results" / "current"
 SIZES = {
     "quick": 42,
-    "softshape-table2": 19 * 10 * 5 * 3,
-    "softshape-table3": 19 * 4 * 4 * 3,
-    "fedst": 130,
-    "timefl": 42,
+    "softshape-table2": 19 * 11 * 5 * 3,
+    "softshape-table3": 19 * 2 * 4 * 4 * 3,
+    "fedst": 71 * 11 * 3,
+    "timefl": 24 + 273,
     "frontier": 19 * 8 * 5 * 3,
     "softshape-published": 19 * (5 * 3 + 4 * 6 - 3),
+    "softshape-choices": 3 * 3,
+    "softshape-figures": 3 * 2 + 1,
     "softshape-sound": 19 * 5 * (3 + 3 + 1 + 1),
     "fedst-scopes": 36 * 6,
-    "fedst-secure": 4 * 4 * 2,
-    "fleet-published": 3 * 2 * 5 * 3,
+    "fedst-secure": 10 * 5 * 2,
+    "fedst-contract": 6,
+    "fleet-published": 3 * 7 * (5 + 3 + 5),
     "fleet-sound": 2 * 2 * (8 + 3),
-    "fleet-rivals": 3 * 3 * 3 * 2 * (6 + 3),
+    "hybrid": 2 * 3,
+    "fleet-rivals": 3 * 3 * 5 * 3 * (6 + 3),
     "fleet-breadth": 3 * 3 * 2 * 2 * 3 * 5,
 }
 SCRIPTS = {
     "softshape-published": 684,
     "softshape-sound": 475,
     "fedst-scopes": 216,
-    "fleet-published": 86,
     "fleet-sound": 44,
 }
 
@@ -74,8 +83,25 @@ def test_committed_records_are_tasks_of_their_suites() -> None:
     """All but the ones of options that a suite no longer has still load."""
     known = {task.key for name in SUITES for task in suite_tasks(name)}
     records = read_records(CURRENT)
-    assert len(records) == 2082
+    assert len(records) >= 2600  # and more with every run
     assert {task_from_dict(record["task"]).key for record in records} <= known
+
+
+def test_fedst_runs_small_sets_first_and_one_seed_after_the_other() -> None:
+    tasks = suite_tasks("fedst")
+    assert [task.seed for task in tasks] == sorted(task.seed for task in tasks)
+    assert list(dict.fromkeys(task.data for task in tasks)) == list(FEDST_SETS)
+    methods = {tuple(dict(t.options)[k] for k in ("quality", "classifier", "scope")) for t in tasks}
+    assert {m[2] for m in methods if m[:2] == ("ig", "forest")} == set(SCOPES)
+    assert {m[2] for m in methods if m[:2] == ("f", "ridge")} == set(SCOPES)
+
+
+def test_every_embedded_set_of_fedst_meets_the_rule_of_the_paper() -> None:
+    """Each class has a series for each of three owners, so at least three in the training part."""
+    checked = [load_dataset(name) for name in FEDST_SETS if name in EMBEDDED]
+    assert len(checked) == 5
+    for data in checked:
+        assert np.unique(data.y_train, return_counts=True)[1].min() >= 3
 
 
 def test_a_suite_without_earlier_records_has_none(tmp_path: Path) -> None:
@@ -138,21 +164,64 @@ def test_a_sound_release_is_averaged_over_draws(release: str) -> None:
         assert details["clean_accuracy"] > 0.9
 
 
-def test_a_published_network_is_run_beside_its_bounds() -> None:
-    record = done(small("softshape-published", data="ItalyPowerDemand", changes={"steps": 5}))
+@pytest.mark.parametrize("preset", ["paper", "tuned"])
+def test_a_published_network_is_run_beside_its_bounds(preset: str) -> None:
+    changes = {"steps": 5, "preset": preset}
+    record = done(small("softshape-published", data="ItalyPowerDemand", changes=changes))
     assert record["guarantee"]["kind"] == "unprotected"
-    assert record["leakage"]["reidentification"] > 0.0
+    assert record["leakage"]["claimed_total"] > record["task"]["epsilon"]
     assert 0.4 < record["details"]["floor"] <= record["details"]["ceiling"]
+
+
+@pytest.mark.seconds
+def test_what_the_figures_draw_is_recorded() -> None:
+    ours = done(
+        small("softshape-figures", data="ItalyPowerDemand", changes={"steps": 5, "of_class": "2"})
+    )["details"]
+    assert len(ours["alpha"]) == len(ours["noise_scale"]) == len(ours["patch_starts"])
+    assert len(ours["routing"]) == 8
+    assert ours["label"] == "2"
+    changes = {"n_members": 1, "n_updates": 3}
+    theirs = done(
+        small("softshape-figures", data="ItalyPowerDemand", method="inceptiontime-picture",
+              changes=changes)
+    )["details"]  # fmt: skip
+    for found in (ours, theirs):
+        assert len(found["plane"]) == len(found["labels"]) == 300
+        assert -1.0 <= found["silhouette"] <= 1.0
+
+
+def test_what_the_paper_leaves_open_is_chosen_on_training_series_alone() -> None:
+    data = load_dataset("ItalyPowerDemand")
+    part = training_part(data, n_train=20, seed=0)
+    assert (len(part.X_train), len(part.X_test)) == (20, len(data.X_train) - 20)
+    assert {x.tobytes() for x in part.X_test} <= {x.tobytes() for x in data.X_train}
+    assert not {x.tobytes() for x in part.X_test} & {x.tobytes() for x in part.X_train}
+    changes = {"steps": 5, "n_train": 20}
+    record = done(small("softshape-choices", data="ItalyPowerDemand", changes=changes))
+    assert record["details"]["n_steps"] == 5
+    assert not set(CHOICE_SETS) & set(SOFTSHAPE_SETS)
 
 
 @pytest.mark.parametrize("variant", ["fedavg", "dptimefl", "cdpfl"])
 def test_a_published_fleet_is_run_beside_its_baselines(variant: str, persons: str) -> None:
-    changes = {"n_clients": 10, "n_rounds": 1, "local_epochs": 1, "clients_per_round": 5}
+    changes = {"n_clients": 8, "n_rounds": 1, "local_epochs": 1, "clients_per_round": 5}
     record = done(small("fleet-published", data=persons, variant=variant, changes=changes))
     assert record["guarantee"]["kind"] == "unprotected"
     assert len(record["details"]["accuracy_per_round"]) == record["details"]["rounds"] == 1
     assert (record["leakage"] is not None) == (variant == "dptimefl")
     assert record["details"]["chance"] == 1.0 / 5
+
+
+def test_a_hybrid_states_what_it_promises_to_whom(persons: str) -> None:
+    changes = {"n_clients": 20}
+    record = done(small("hybrid", data=persons, split="subject", changes=changes))
+    promised = record["details"]["training_guarantee"]
+    assert (record["guarantee"]["epsilon"], record["guarantee"]["unit"]) == (5.0, "series")
+    assert promised["epsilon"] <= 8.0
+    assert promised["unit"] == "client"
+    assert record["accuracy"] <= record["details"]["ceiling"] + 0.2
+    assert record["details"]["evaluated_on"] == "the published held-out persons"
 
 
 def test_a_sound_fleet_is_run_beside_fedavg_on_persons_it_does_not_know(persons: str) -> None:
@@ -176,11 +245,37 @@ def test_the_twin_runs_the_scopes(suite: str) -> None:
 
 @pytest.mark.seconds
 @pytest.mark.silo
-def test_the_secure_scopes_run_on_real_processes() -> None:
+@pytest.mark.parametrize("classifier", ["ridge", "forest"])
+def test_secure_and_twin_share_seeds_and_classify_alike(classifier: str) -> None:
     changes = {"n_candidates": 12, "n_shapelets": 4, "n_trees": 2, "depth": 2}
-    record = done(small("fedst-secure", data="ItalyPowerDemand", engine="secure", changes=changes))
-    assert record["guarantee"]["kind"] == "mpc"
-    assert record["details"]["bytes_sent"] > 0
+    found = {
+        engine: done(
+            small("fedst-secure", data="ItalyPowerDemand", engine=engine, quality="f",
+                  classifier=classifier, scope="federated", changes=changes)
+        )
+        for engine in ("secure", "twin")
+    }  # fmt: skip
+    secure, twin = (found[engine]["details"] for engine in ("secure", "twin"))
+    assert found["secure"]["guarantee"]["kind"] == "mpc"
+    assert found["twin"]["guarantee"]["kind"] == "unprotected"
+    assert secure["bytes_sent"] > 0
+    assert secure["shapelets"] == twin["shapelets"]
+    assert secure["predictions"] == twin["predictions"]
+    assert found["secure"]["accuracy"] == found["twin"]["accuracy"] > 0.6
+
+
+@pytest.mark.seconds
+@pytest.mark.silo
+def test_contracts_are_measured_as_shares_of_the_full_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silo_methods, "SHARES", (0.5,))
+    changes = {"n_candidates": 40, "n_shapelets": 4}
+    details = done(small("fedst-contract", data="ItalyPowerDemand", changes=changes))["details"]
+    assert details["full"]["n_examined"] == details["again"]["n_examined"] == 40
+    [half] = details["contracts"]
+    assert half["contract"] == pytest.approx(0.5 * details["full"]["real_seconds"], abs=1e-3)
+    assert 0 < half["n_examined"] <= 40
+    late = abs(half["real_seconds"] - half["contract"])
+    assert half["kept"] == (late <= max(0.1 * half["contract"], half["longest_batch"]))
 
 
 @pytest.mark.seconds
@@ -198,7 +293,26 @@ def test_choices_narrow_the_cells_of_a_published_fleet() -> None:
     chosen = suite_tasks("fleet-published", Choice(data=["WISDM"], epsilons=[8.0], seeds=[4]))
     found = {(dict(t.options)["variant"], dict(t.options)["n_clients"]) for t in chosen}
     assert found == {(v, n) for v in ("dptimefl", "cdpfl") for n in (100, 1000)}
+    assert len(chosen) == 6
     assert {(t.data, t.epsilon, t.seed) for t in chosen} == {("WISDM", 8.0, 4)}
+
+
+def test_raw_archives_that_are_not_at_hand_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_DATA", "")
+    tasks, told = without_missing(suite_tasks("fleet-published"))
+    assert {task.data for task in tasks} == {"WISDM", "UCIHAR", "HHAR"}
+    assert {name: how.split()[2] for name, how in told["missing"].items()} == {
+        "SleepEDF": "import", "MFD": "import",
+    }  # fmt: skip
+    words = ("arena", "run", "fleet-published", "--data", "MFD", "--out", tmp_path / "r")
+    assert_refused(tacit(capsys, *words), "--format paderborn")
+    (tmp_path / "MFD.npz").touch()
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    tasks, told = without_missing(suite_tasks("fleet-published"))
+    assert "MFD" in {task.data for task in tasks}
+    assert set(told["missing"]) == {"SleepEDF"}
 
 
 def test_a_suite_is_narrowed_by_the_options_of_its_methods() -> None:
@@ -209,3 +323,13 @@ def test_a_suite_is_narrowed_by_the_options_of_its_methods() -> None:
     assert {dict(task.options)["split"] for task in chosen} == {"iid", "subject"}
     with pytest.raises(TacitError, match="no task of the suite 'fleet-sound' is left"):
         suite_tasks("fleet-sound", Choice(options=("mechanism=gaussian",)))
+
+
+def test_tasks_without_an_option_can_be_chosen() -> None:
+    tuned = suite_tasks("softshape-table3", Choice(options=("preset=",)))
+    assert len(tuned) == SIZES["softshape-table3"] // 2
+    assert not any("preset" in dict(task.options) for task in tuned)
+    one = suite_tasks("softshape-table3", Choice(options=("preset=", "use_moe=False")))
+    assert {task.options for task in one} == {(("use_moe", False),)}
+    with pytest.raises(TacitError, match="no task of the suite"):
+        suite_tasks("fleet-published", Choice(options=("preset=",)))

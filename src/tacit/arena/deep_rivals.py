@@ -141,6 +141,18 @@ class DeepRival:
         ]
         return best
 
+    def represent(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the first member's head sees of every series, (n, width)."""
+        member, seen = self.members_[0], list[Tensor]()
+        head = [module for module in member.modules() if isinstance(module, nn.Linear)][-1]
+        hook = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        try:
+            with torch.no_grad():
+                self._probabilities(member, _images(X))
+        finally:
+            hook.remove()
+        return torch.cat(seen).double().numpy()
+
     def _probabilities(self, member: nn.Module, inputs: Tensor) -> Tensor:
         return torch.cat([member(part).softmax(dim=1) for part in torch.split(inputs, 64)])
 

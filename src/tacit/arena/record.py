@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import platform
-import resource
 import subprocess
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,10 @@ def run_task(task: Task) -> dict[str, Any]:
     """The record of one task; an error of the method becomes a record of status 'failed'."""
     start, cpu = time.perf_counter(), _cpu_seconds()
     try:
-        outcome = run_method(task)
+        with warnings.catch_warnings():
+            # numba says so whenever it compiles aeon's distances; nobody here can act on it.
+            warnings.filterwarnings("ignore", message="unsafe cast from uint64 to int64")
+            outcome = run_method(task)
     except TacitError as error:
         return failure(task, str(error), seconds=time.perf_counter() - start)
     return {
@@ -32,12 +35,18 @@ def run_task(task: Task) -> dict[str, Any]:
         **_result(outcome),
         "seconds": round(time.perf_counter() - start, 3),
         "cpu_seconds": round(_cpu_seconds() - cpu, 3),
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "peak_memory_mb": _peak_memory_mb(),
     }
 
 
+def _peak_memory_mb() -> float:
+    import resource
+
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
 def failure(task: Task, reason: str, *, seconds: float) -> dict[str, Any]:
-    """The record of a task that failed: kept, shown, and not tried again."""
+    """The record of a task that failed: kept, shown, not tried again unasked."""
     return {**_head(task, "failed"), "reason": reason, "seconds": round(seconds, 3)}
 
 
@@ -98,5 +107,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _cpu_seconds() -> float:
+    import resource
+
     times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in times)

@@ -67,18 +67,10 @@ def _label_figures(head: Any, called: Codes, truth: Codes) -> dict[str, float]:
 
 
 def _place_figures(head: Any, own: Codes, truth: Codes) -> dict[str, float]:
-    from tacit.local.releases.channel import design_channel
-    from tacit.local.releases.place_channel import place_table
-
-    called, where = own // head.n_places, own % head.n_places
     rows = np.arange(len(own))
     sent = head.channel[own].reshape(len(own), -1, head.n_places)
-    label = design_channel(head.gain, epsilon=head.epsilon)
-    table = place_table(head.gain, head.place_shares, label)
-    named = label[called] * (table == where[:, None])
     return {
-        "clean_accuracy": float(np.mean(called == truth)),
+        "clean_accuracy": float(np.mean(own // head.n_places == truth)),
         "expected_accuracy": float(sent[rows, truth].sum(axis=1).mean()),
-        "place_right": float(sent[rows, :, where].sum(axis=1).mean()),
-        "table_right": float(named.sum(axis=1).mean()),
+        **head.rates(own),
     }

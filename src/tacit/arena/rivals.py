@@ -6,12 +6,13 @@ the paper compares with; it carries no guarantee (the L1 sensitivity of a z-scor
 noised copies of the training data instead of one.
 
 `total` is the same idea done soundly: z-scored values are clipped to `CLIP`, so that replacing a
-series moves it by at most 2 CLIP T in L1 norm, and the noise covers that.
+series moves it by at most 2 CLIP T in L1 norm, and discrete noise on a grid covers that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from tacit.arrays import Cube
 from tacit.data import Dataset
 from tacit.errors import TacitError, check_at_least
 from tacit.guarantee import DpGuarantee, Guarantee, Unprotected
-from tacit.noise import SYSTEM_NOISE, float_laplace
+from tacit.noise import SYSTEM_NOISE, discrete_laplace, float_laplace
 from tacit.system.extras import needs
 
 CLIP = 3.0
+_STEPS = 1024  # of the grid, per standard deviation of a series
 
 
 def run_rival(task: Task, data: Dataset) -> Outcome:
@@ -45,7 +47,7 @@ def noised(data: Dataset, *, epsilon: float | None, views: int = 1, total: bool 
 
     Guarantee: with `total`, every noised series is `epsilon`-LDP (pure) when it is replaced as a
     whole; without, none.
-    Assumes: the noise source is uniform, independent and secret; idealised real arithmetic.
+    Assumes: the noise source is uniform, independent and secret.
     Composes: views of one series add up, so `total` comes with one view.
     Not covered: the labels of the training series.
     """
@@ -76,9 +78,11 @@ def _noise(X: Cube, epsilon: float | None, *, total: bool) -> Cube:
         return X
     if not total:
         return X + float_laplace(X.shape, scale=1.0 / epsilon, source=SYSTEM_NOISE)
-    sensitivity = 2.0 * CLIP * X.shape[1] * X.shape[2]
-    clipped: Cube = np.clip(X, -CLIP, CLIP)
-    return clipped + float_laplace(X.shape, scale=sensitivity / epsilon, source=SYSTEM_NOISE)
+    steps = np.rint(np.clip(X, -CLIP, CLIP) * _STEPS)
+    sensitivity = int(2 * CLIP * _STEPS) * X.shape[1] * X.shape[2]
+    scale = Fraction(sensitivity) / Fraction(epsilon)
+    released: Cube = (steps + discrete_laplace(X.shape, scale=scale, source=SYSTEM_NOISE)) / _STEPS
+    return released
 
 
 def _guarantee(epsilon: float | None, *, total: bool) -> Guarantee:
@@ -89,7 +93,7 @@ def _guarantee(epsilon: float | None, *, total: bool) -> Guarantee:
             epsilon=epsilon,
             model="local",
             unit="series",
-            assumptions=("idealised real arithmetic: noise is drawn and added in float64",),
+            assumptions=("the noise source is uniform, independent and secret",),
             not_covered=("the labels of the training series",),
         )
     return Unprotected(

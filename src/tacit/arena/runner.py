@@ -21,6 +21,7 @@ from tacit.arena.record import failure, run_task
 from tacit.arena.store import Store
 from tacit.arena.task import Task, task_from_dict
 from tacit.errors import TacitError, check_at_least
+from tacit.system.posix import needs_posix
 from tacit.system.progress import Progress, silent
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -46,11 +47,16 @@ def run_suite(
     workers: int = 2,
     engine: str = "local",
     address: str | None = None,
+    retry_failed: bool = False,
     progress: Progress = silent,
 ) -> Tally:
-    """Run every task that has no line in the store yet, and count what the store has then."""
+    """Run every task that has no line in the store yet, and count what the store has then.
+
+    `retry_failed`: also the tasks whose last line says that they failed; the new line counts.
+    """
+    needs_posix("'tacit arena run'")
     check_at_least(workers, 1, name="workers")
-    todo = store.remaining(tasks)
+    todo = store.remaining(tasks, retry_failed=retry_failed)
     clock = _Clock(total=len(tasks), before=len(tasks) - len(todo), progress=progress)
     for record in _engine(engine, address)(todo, workers):
         store.append(record)
@@ -60,7 +66,7 @@ def run_suite(
 
 def tally(tasks: list[Task], store: Store) -> Tally:
     """Count what the store has for these tasks."""
-    status = {task_from_dict(r["task"]).key: r["status"] for r in store.records()}
+    status = store.states()
     states = [status.get(task.key) for task in tasks]
     return Tally(
         done=states.count("done"), failed=states.count("failed"), remaining=states.count(None)

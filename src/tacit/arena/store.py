@@ -7,7 +7,6 @@ is skipped by readers and closed off by the next append, and its task runs again
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 from tacit.arena.task import Task, task_from_dict
 from tacit.errors import TacitError
+from tacit.system.posix import needs_posix
 
 RESULTS = "results.jsonl"
 
@@ -29,6 +29,9 @@ class Store:
 
     def append(self, record: dict[str, Any]) -> None:
         """Add one line and wait until it is on disk; safe with many processes at once."""
+        needs_posix("the arena's record")
+        import fcntl
+
         line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
         self.folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -54,20 +57,34 @@ class Store:
                     "edited, so restore the file."
                 )
 
-    def done(self) -> set[str]:
-        """Keys of the tasks that have a line, failed ones included: nothing is retried silently."""
-        return {task_from_dict(record["task"]).key for record in self.records()}
+    def states(self) -> dict[str, str]:
+        """By key how the task ended, the last time that it was run."""
+        return {task_from_dict(r["task"]).key: r["status"] for r in self.records()}
 
-    def remaining(self, tasks: list[Task]) -> list[Task]:
-        """The tasks that have no line yet, in order."""
-        done = self.done()
-        return [task for task in tasks if task.key not in done]
+    def remaining(self, tasks: list[Task], *, retry_failed: bool = False) -> list[Task]:
+        """The tasks that have no line yet, in order; nothing that failed is retried silently."""
+        states = self.states()
+        again = {"failed"} if retry_failed else set()
+        return [task for task in tasks if states.get(task.key) in {None, *again}]
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """The lines of `folder/results.jsonl` and of every `folder/*/results.jsonl`."""
-    folders = [folder, *sorted(path.parent for path in folder.glob(f"*/{RESULTS}"))]
+    """The lines of `results.jsonl` in the folder, in its folders and in theirs."""
+    below = [*folder.glob(f"*/{RESULTS}"), *folder.glob(f"*/*/{RESULTS}")]
+    folders = [folder, *sorted(path.parent for path in below)]
     return [record for part in folders for record in Store(part).records()]
+
+
+def unsuperseded(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records without failures whose task was run again: the last one counts."""
+    keys = [task_from_dict(record["task"]).key for record in records]
+    done = {key for key, r in zip(keys, records, strict=True) if r["status"] == "done"}
+    last = {key: number for number, key in enumerate(keys)}
+    return [
+        record
+        for number, (key, record) in enumerate(zip(keys, records, strict=True))
+        if record["status"] == "done" or (key not in done and last[key] == number)
+    ]
 
 
 def _closing(handle: int) -> str:

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting import compose_gaussian
-from tacit.arena.fleet.rivals import (
+from tacit.arena.fleet.problem import (
     DELTA,
     Problem,
-    central_guarantee,
     client_moves,
     multiplier,
+    nominal,
 )
 from tacit.arena.outcome import Outcome
 from tacit.arrays import Floats
-from tacit.guarantee import DpGuarantee
 from tacit.system.extras import needs
 
 _ROUNDS, _LOCAL_ROUNDS = 40, 10
@@ -47,7 +46,7 @@ def fixed_clipping(given: Problem) -> Outcome:
     spent = compose_gaussian(
         noise_multiplier=noise, delta=DELTA, rounds=_ROUNDS, noise="continuous"
     )
-    return given.outcome(weights, central_guarantee(spent), rounds=_ROUNDS, clip_norm=clip_norm)
+    return given.outcome(weights, nominal(spent), rounds=_ROUNDS, clip_norm=clip_norm)
 
 
 def adaptive_clipping(given: Problem) -> Outcome:
@@ -85,7 +84,7 @@ def adaptive_clipping(given: Problem) -> Outcome:
         noise_multiplier=2.0 / math.sqrt(spent), delta=DELTA, rounds=1, noise="continuous"
     )
     clip_norm = float(strategy.clipping_norm)
-    return given.outcome(weights, central_guarantee(total), rounds=done, last_clip_norm=clip_norm)
+    return given.outcome(weights, nominal(total), rounds=done, last_clip_norm=clip_norm)
 
 
 def local_noise(given: Problem) -> Outcome:
@@ -100,8 +99,8 @@ def local_noise(given: Problem) -> Outcome:
     one_shot = multiplier(given.epsilon, rounds=1) / math.sqrt(n_clients)
     clip_norm = _SPREAD / (one_shot * _LOCAL_ROUNDS)
     # Its formula, solved for the epsilon that draws the noise of the real total.
-    nominal = 2.0 * clip_norm * math.sqrt(2.0 * math.log(1.25 / DELTA)) / (noise * clip_norm)
-    mod = LocalDpMod(clip_norm, 2.0 * clip_norm, nominal, DELTA)
+    own_epsilon = 2.0 * clip_norm * math.sqrt(2.0 * math.log(1.25 / DELTA)) / (noise * clip_norm)
+    mod = LocalDpMod(clip_norm, 2.0 * clip_norm, own_epsilon, DELTA)
     weights = np.zeros(given.shape)
     with _quiet():
         strategy = FedAvg()
@@ -116,14 +115,7 @@ def local_noise(given: Problem) -> Outcome:
     spent = compose_gaussian(
         noise_multiplier=noise, delta=DELTA, rounds=_LOCAL_ROUNDS, noise="continuous"
     )
-    guarantee = DpGuarantee(
-        epsilon=spent,
-        delta=DELTA,
-        model="local",
-        unit="client",
-        assumptions=("idealised real arithmetic",),
-    )
-    return given.outcome(weights, guarantee, rounds=_LOCAL_ROUNDS, nominal_epsilon=nominal)
+    return given.outcome(weights, nominal(spent), rounds=_LOCAL_ROUNDS, nominal_epsilon=own_epsilon)
 
 
 def _clip_norm(given: Problem) -> float:

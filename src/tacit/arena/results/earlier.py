@@ -1,6 +1,6 @@
 """Records that scripts wrote before their grids became suites, read as records of those suites.
 
-Lines are never edited, so five files of results/current keep the form that their scripts gave
+Lines are never edited, so four files of results/current keep the form that their scripts gave
 them. A record made here names the task of today's suite that has the same method, data set,
 budget, seed and options.
 """
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tacit.arena.fleet.suites import PUBLISHED_BATCH
 from tacit.arena.suites import RELEASE_DRAWS
 from tacit.arena.task import Task
 
@@ -44,6 +43,8 @@ _FLEET_DETAILS = (
 
 def earlier_records(folder: Path, suite: str) -> list[dict[str, Any]]:
     """The records of a suite that the folder holds in an earlier form; none if it has no file."""
+    if suite == "fedst-contract":
+        return contract_records(folder)
     if suite not in _READERS:
         return []
     name, convert = _READERS[suite]
@@ -54,6 +55,28 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """One dictionary per line of a file, none if there is no file."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def contract_records(folder: Path) -> list[dict[str, Any]]:
+    """What a script recorded of time contracts, one record a set; it kept no guarantee objects."""
+    sets: dict[str, list[Line]] = {}
+    for line in read_lines(folder / "silo_contract.jsonl"):
+        sets.setdefault(line["data"], []).append(line)
+    return [_contract_record(name, lines) for name, lines in sets.items()]
+
+
+def _contract_record(name: str, lines: list[Line]) -> dict[str, Any]:
+    full, again = (line for line in lines if line["contract"] is None)
+    contracts = [line for line in lines if line["contract"] is not None]
+    task = Task(
+        suite="fedst-contract",
+        method="fedst-contract",
+        data=name,
+        options=_options(n_candidates=full["n_candidates"]),
+    )
+    record = _record(task, full, details=())
+    details = {"full": full, "again": again, "contracts": contracts}
+    return {**record, "details": details}
 
 
 def _local_published(line: Line) -> dict[str, Any]:
@@ -87,24 +110,9 @@ def _silo_accuracy(line: Line) -> dict[str, Any]:
         method="fedst",
         data=line["data"],
         seed=line["seed"],
-        options=_options(scope=scope, quality=quality, engine="twin"),
+        options=_options(scope=scope, quality=quality, classifier="logistic", engine="twin"),
     )
     return _record(task, line, details=("engine", "classifier"))
-
-
-def _fleet_published(line: Line) -> dict[str, Any]:
-    options = {"variant": line["method"], "n_clients": line["clients"]}
-    if line["clients"] == 100 and line["data"] in PUBLISHED_BATCH:
-        options["batch_size"] = PUBLISHED_BATCH[line["data"]]
-    task = Task(
-        suite="fleet-published",
-        method="timefl-published",
-        data=line["data"],
-        epsilon=None if line["method"] == "fedavg" else line["nominal_epsilon"],
-        seed=line["seed"],
-        options=_options(**options),
-    )
-    return _record(task, line, details=_FLEET_DETAILS, leakage=_linked(line))
 
 
 def _fleet_sound(line: Line) -> dict[str, Any]:
@@ -155,6 +163,6 @@ _READERS: dict[str, tuple[str, Callable[[Line], dict[str, Any]]]] = {
     "softshape-published": ("local_published", _local_published),
     "softshape-sound": ("local_sound", _local_sound),
     "fedst-scopes": ("silo_accuracy", _silo_accuracy),
-    "fleet-published": ("fleet_published", _fleet_published),
     "fleet-sound": ("fleet_sound", _fleet_sound),
 }
+EARLIER_SUITES = (*_READERS, "fedst-contract")

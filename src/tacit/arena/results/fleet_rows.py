@@ -18,6 +18,8 @@ def fleet_rows(results: Results) -> tuple[list[Row], list[Row]]:
 def _published_row(record: Record) -> Row:
     task = record["task"]
     named = {"method": task["options"]["variant"], "nominal_epsilon": task["epsilon"]}
+    if task["options"]["preset"] == "paper":
+        named["data"] = f"{task['data']} (paper preset)"
     return {**_common(record), **named}
 
 

@@ -1,78 +1,22 @@
-"""The tables of docs/results.md, from the records of results/current.
+"""What the tables of docs/results.md share, and those on releases and fleets.
 
-Records made by uncommitted code are left out where there are others; where there are none, they
-are shown and the page says so.
+The arena's page shows the same tables, made here too.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.arena.paper import TABLE2
-from tacit.arena.results.earlier import earlier_records, read_lines
-from tacit.arena.statistics import ranked
-from tacit.arena.store import read_records
-from tacit.arena.suites import SOFTSHAPE_SETS
-from tacit.arena.task import task_from_dict
+from tacit.arena.results.records import Record, Results
 
-Record = Mapping[str, Any]
+__all__ = ["Record", "Results"]
 NOISY = (0.1, 0.5, 1.0, 5.0)
 WITHIN = 0.02
-VARIANTS: dict[str, dict[str, Any]] = {
-    "full": {},
-    "no-moe": {"use_moe": False},
-    "hard": {"soft": False},
-    "uniform": {"attention_guided": False},
-}
-SILO_NAMES = {
-    ("federated", "f"): "FedST-F",
-    ("global", "f"): "GlobalST-F",
-    ("local", "f"): "LocalST-F",
-    ("local-search", "f"): "LocalS+FedT",
-    ("local-transform", "f"): "FedS+LocalT",
-    ("federated", "ig"): "FedST-IG",
-}
-
-
-class Results:
-    """The records of one folder, read when asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.uncommitted: set[str] = set()
-
-    def suite(self, name: str) -> list[Record]:
-        """The finished tasks of a suite, one record each: the last one by committed code."""
-        found = [*earlier_records(self.folder, name), *read_records(self.folder / name)]
-        done = [record for record in found if record["status"] == "done"]
-        clean = ranked(done)
-        if done and not clean:
-            self.uncommitted.add(name)
-        return list({task_from_dict(r["task"]).key: r for r in clean or done}.values())
-
-    def speed(self) -> list[Record]:
-        """Lines of `benchmarks/silo_speed.py`: the committed ones, or all of them, noted."""
-        found: list[Record] = [*read_lines(self.folder / "silo_speed.jsonl")]
-        clean = [line for line in found if _committed(line)]
-        if found and not clean:
-            self.uncommitted.add("silo_speed")
-        return clean or found
-
-    def every_speed(self) -> list[Record]:
-        """Also those of uncommitted code, which is noted: for times, which no line proves alone."""
-        found: list[Record] = [*read_lines(self.folder / "silo_speed.jsonl")]
-        if not all(_committed(line) for line in found):
-            self.uncommitted.add("silo_speed in part")
-        return found
-
-
-def _committed(line: Record) -> bool:
-    return bool(line.get("commit")) and not str(line["commit"]).endswith(("-dirty", "unknown"))
+FLEET_NAMES = {"fedavg": "FedAvg", "dptimefl": "DP-TimeFL", "cdpfl": "CDP-FL"}
 
 
 def over_sets(pairs: Iterable[tuple[str, float]]) -> float:
@@ -83,19 +27,73 @@ def over_sets(pairs: Iterable[tuple[str, float]]) -> float:
     return float(np.mean([np.mean(values) for values in sets.values()]))
 
 
+def reidentifications(records: Sequence[Record]) -> list[float]:
+    """The measured rates, where there are any."""
+    return [r["leakage"]["reidentification"] for r in records if r.get("leakage")]
+
+
+def leak(records: Sequence[Record]) -> str:
+    """Their mean as a share."""
+    rates = reidentifications(records)
+    return f"{np.mean(rates):.0%}" if rates else "-"
+
+
 def accuracies(records: Iterable[Record]) -> list[tuple[str, float]]:
     """Data set and accuracy of every record."""
     return [(record["task"]["data"], record["accuracy"]) for record in records]
 
 
-def over_seeds(records: Sequence[Record]) -> str:
-    """Mean of the per-seed means and their standard deviation."""
+Value = tuple[str, int, float]  # data set, seed, what was measured
+
+
+def values_of(records: Iterable[Record]) -> list[Value]:
+    """The accuracies, each with its data set and seed."""
+    return [(r["task"]["data"], r["task"]["seed"], r["accuracy"]) for r in records]
+
+
+def cells_of(records: Iterable[Record]) -> list[Value]:
+    """The same where several budgets lie together: a data set at a budget counts for itself."""
+    return [
+        (f"{r['task']['data']} at {r['task']['epsilon']}", r["task"]["seed"], r["accuracy"])
+        for r in records
+    ]
+
+
+def seed_means(values: Iterable[Value]) -> list[float]:
+    """The mean of every seed that has as many data sets as any: means over equal sets."""
     seeds: dict[int, list[float]] = defaultdict(list)
-    for record in records:
-        seeds[record["task"]["seed"]].append(record["accuracy"])
-    means = [float(np.mean(values)) for values in seeds.values()]
+    for _, seed, value in values:
+        seeds[seed].append(value)
+    most = max((len(found) for found in seeds.values()), default=0)
+    return [float(np.mean(found)) for found in seeds.values() if len(found) == most]
+
+
+def n_seeds(values: Iterable[Value]) -> str:
+    """How many seeds the data sets have: "3", or "1 to 3" where they differ."""
+    seeds: dict[str, set[int]] = defaultdict(set)
+    for name, seed, _ in values:
+        seeds[name].add(seed)
+    counts = sorted({len(found) for found in seeds.values()})
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def seeds_in_words(values: Iterable[Value]) -> str:
+    """The same with its noun."""
+    count = n_seeds(values)
+    return f"{count} seed" if count == "1" else f"{count} seeds"
+
+
+def mean_of(values: Sequence[Value], *, digits: str = ".3f") -> str:
+    """Mean over sets of the mean over seeds, and the standard deviation of the whole seeds."""
+    means = seed_means(values)
     spread = f" ± {np.std(means, ddof=1):.3f}" if len(means) > 1 else ""
-    return f"{np.mean(means):.3f}{spread} ({len(means)} seed{'s' * (len(means) > 1)})"
+    return f"{over_sets((name, value) for name, _, value in values):{digits}}{spread}"
+
+
+def over_seeds(records: Sequence[Record]) -> str:
+    """The accuracy with its spread and seeds; no seed is left out of the mean."""
+    values = values_of(records)
+    return f"{mean_of(values)} ({seeds_in_words(values)})"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -104,120 +102,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join([*head, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
 
 
-# --- DP-SoftShape -------------------------------------------------------------------------------
-
-
-def rivals(results: Results) -> str:
-    """Table 2: the paper's methods in its setting, and three newer ones."""
-    columns = (
-        "method", "paper, clean", "ours", "paper, noisy", "ours", "within .02", "sets", "seeds",
-        "reduced to",
-    )  # fmt: skip
-    return table(columns, rival_rows(results))
-
-
-def rival_rows(results: Results) -> list[tuple[Any, ...]]:
-    """Per method of Table 2: the paper's two means, ours, and whether they are within .02."""
-    records = results.suite("softshape-table2")
-    methods = sorted({r["task"]["method"] for r in records}, key=_paper_order)
-    return [_rival_row(method, records) for method in methods]
-
-
-def _rival_row(method: str, records: Sequence[Record]) -> tuple[Any, ...]:
-    mine = [r for r in records if r["task"]["method"] == method]
-    clean = [r for r in mine if r["task"]["epsilon"] is None]
-    noisy = [r for r in mine if r["task"]["epsilon"] in NOISY]
-    full = len({r["task"]["epsilon"] for r in noisy}) == 4
-    ours = (_mean(clean), _mean(noisy) if full else None)
-    theirs = (TABLE2[method].clean, TABLE2[method].noisy) if method in TABLE2 else (None, None)
-    pairs = list(zip(theirs, ours, strict=True))
-    gaps = [b - a for a, b in pairs if a is not None and b is not None]
-    n_sets, n_seeds = (len({r["task"][key] for r in mine}) for key in ("data", "seed"))
-    options = mine[0]["task"]["options"]
-    return (
-        method,
-        *(f"{value:.3f}" if value is not None else "-" for pair in pairs for value in pair),
-        _closeness(gaps) if n_sets == len(SOFTSHAPE_SETS) else "other sets",
-        n_sets,
-        n_seeds,
-        ", ".join(f"{key}={value}" for key, value in options.items()) or "-",
-    )
-
-
-def _closeness(gaps: Sequence[float]) -> str:
-    if not gaps:
-        return "-"
-    if min(gaps) < -WITHIN:
-        return "no, below"
-    return "no, above" if max(gaps) > WITHIN else "yes"
-
-
-def _paper_order(method: str) -> tuple[int, str]:
-    return (list(TABLE2).index(method) if method in TABLE2 else len(TABLE2), method)
-
-
-def _mean(records: Sequence[Record]) -> float | None:
-    return over_sets(accuracies(records)) if records else None
-
-
-def published(results: Results, epsilons: Sequence[float | None], variant: str) -> list[Record]:
-    """Records of the published mode."""
-    return [
-        record
-        for record in results.suite("softshape-published")
-        if record["task"]["options"] == VARIANTS[variant] and record["task"]["epsilon"] in epsilons
-    ]
-
-
-def softshape(results: Results) -> str:
-    """The paper's method as published, at its five budgets."""
-    rows = [
-        (
-            "without noise" if epsilon is None else f"nominal {epsilon:g}",
-            over_seeds(records),
-            len({record["task"]["data"] for record in records}),
-            _leak(records),
-        )
-        for epsilon in (*NOISY, None)
-        if (records := published(results, (epsilon,), "full"))
-    ]
-    return table(("budget", "accuracy", "sets", "releases joined to their series"), rows)
-
-
-def reidentifications(records: Sequence[Record]) -> list[float]:
-    """The measured rates, where there are any."""
-    return [r["leakage"]["reidentification"] for r in records if r.get("leakage")]
-
-
-def _leak(records: Sequence[Record]) -> str:
-    rates = reidentifications(records)
-    return f"{np.mean(rates):.0%}" if rates else "-"
-
-
-def gains_per_seed(results: Results, variant: str) -> list[float]:
-    """What the full model gains over a variant at nominal .1, paired, one mean per seed."""
-    full = {_cell(record): record["accuracy"] for record in published(results, (0.1,), "full")}
-    gains: dict[int, list[float]] = defaultdict(list)
-    for record in published(results, (0.1,), variant):
-        if _cell(record) in full:
-            gains[record["task"]["seed"]].append(full[_cell(record)] - record["accuracy"])
-    return [float(np.mean(values)) for values in gains.values()]
-
-
-def _cell(record: Record) -> tuple[str, int]:
-    return record["task"]["data"], record["task"]["seed"]
-
-
-def ablations(results: Results) -> str:
-    """Table 3 at nominal .1: the gains over three variants, paired by set and seed."""
-    rows = []
-    theirs_by_variant = {"no-moe": "+.20", "hard": "+.19", "uniform": "'most' of the gain"}
-    for variant, theirs in theirs_by_variant.items():
-        means = gains_per_seed(results, variant)
-        if means:
-            spread = f" ± {np.std(means, ddof=1):.3f}" if len(means) > 1 else ""
-            rows.append((variant, theirs, f"{np.mean(means):+.3f}{spread}", len(means)))
-    return table(("without", "paper: full model gains", "ours", "seeds"), rows)
+# --- releases with a guarantee ------------------------------------------------------------------
 
 
 def sound_labels(results: Results) -> str:
@@ -236,91 +121,76 @@ def sound_labels(results: Results) -> str:
     return table(columns, rows)
 
 
-# --- FedST --------------------------------------------------------------------------------------
-
-
-def silo_means(results: Results) -> tuple[dict[str, float], int]:
-    """Mean accuracy per method over the sets that have all methods."""
-    cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in results.suite("fedst-scopes"):
-        options = record["task"]["options"]
-        name = SILO_NAMES[options["scope"], options["quality"]]
-        cells[record["task"]["data"]][name].append(record["accuracy"])
-    methods = {name for row in cells.values() for name in row}
-    whole = [row for row in cells.values() if set(row) == methods]
-    means = {m: float(np.mean([np.mean(row[m]) for row in whole])) for m in sorted(methods)}
-    return means, len(whole)
-
-
-def silo(results: Results) -> str:
-    """FedST beside its scopes."""
-    means, n_sets = silo_means(results)
-    fed = means.get("FedST-F", float("nan"))
-    rows = [(name, f"{value:.4f}", f"{fed - value:+.4f}") for name, value in means.items()]
-    return table((f"method, {n_sets} UCR sets", "mean accuracy", "FedST-F minus it"), rows)
-
-
-def per_candidate(results: Results) -> dict[str, float]:
-    """Least search seconds per candidate of every variant at M = 512, N = 100.
-
-    Committed lines count alone as soon as they hold both ends of the comparison.
-    """
-    clean = results.speed()
-    whole = {"basic", "+dot+F"} <= {line.get("variant") for line in clean}
-    found: dict[str, float] = {}
-    for line in clean if whole else results.every_speed():
-        if line.get("seconds") and (line.get("M"), line.get("N")) == (512, 100):
-            seconds = line["seconds"] / line["candidates"]
-            found[line["variant"]] = min(seconds, found.get(line["variant"], np.inf))
-    return found
-
-
-def speed(results: Results) -> str:
-    """The variants of the secure search against the basic protocol."""
-    found = per_candidate(results)
-    basic = found.get("basic", float("nan"))
-    rows = [(name, f"{value:.3f}", f"{basic / value:.0f}") for name, value in found.items()]
-    return table(("variant", "seconds per candidate, at best", "times faster than basic"), rows)
-
-
 # --- DP-TimeFL ----------------------------------------------------------------------------------
 
 
-def below_fedavg(records: Sequence[Record]) -> list[tuple[Record, float]]:
-    """Every published run with its distance to FedAvg on the same clients from the same start."""
+def below_fedavg(records: Sequence[Record]) -> list[tuple[Record, float | None]]:
+    """Every published run with its distance to FedAvg on the same clients from the same start.
+
+    None where that FedAvg has no record yet.
+    """
     fedavg = {
         _fleet(record): record["accuracy"]
         for record in records
         if record["task"]["options"]["variant"] == "fedavg"
     }
     return [
-        (record, fedavg[_fleet(record)] - record["accuracy"])
+        (record, fedavg[_fleet(record)] - record["accuracy"] if _fleet(record) in fedavg else None)
         for record in records
-        if _fleet(record) in fedavg
     ]
 
 
-def _fleet(record: Record) -> tuple[str, int, int]:
+def gap_in_words(gaps: Sequence[float | None], *, sign: int = 1) -> str:
+    """The mean of the distances that are known, and how many of the runs have one."""
+    known = [gap for gap in gaps if gap is not None]
+    if not known:
+        return "-"
+    of = "" if len(known) == len(gaps) else f" ({len(known)} of {len(gaps)} runs have FedAvg)"
+    return f"{sign * np.mean(known):+.3f}{of}"
+
+
+def _fleet(record: Record) -> tuple[str, int, str, int]:
     task = record["task"]
-    return task["data"], task["options"]["n_clients"], task["seed"]
+    return (task["data"], task["options"]["n_clients"], task["options"]["preset"], task["seed"])
 
 
 def fleet_nominal(results: Results) -> str:
-    """Per set, clients, method and nominal epsilon: accuracy and distance to FedAvg."""
-    cells: dict[tuple[Any, ...], list[tuple[Record, float]]] = defaultdict(list)
+    """Per set, clients, preset, method and nominal epsilon: accuracy, and what ended the runs."""
+    cells: dict[tuple[Any, ...], list[tuple[Record, float | None]]] = defaultdict(list)
     for record, below in below_fedavg(results.suite("fleet-published")):
         task, options = record["task"], record["task"]["options"]
         nominal = "-" if task["epsilon"] is None else f"{task['epsilon']:g}"
-        key = (task["data"], options["n_clients"], options["variant"], nominal)
+        key = (
+            task["data"],
+            options["n_clients"],
+            options["preset"],
+            FLEET_NAMES[options["variant"]],
+            nominal,
+        )
         cells[key].append((record, below))
     rows = []
-    for key, found in sorted(cells.items(), key=lambda cell: str(cell[0])):
+    for key, found in sorted(cells.items(), key=lambda cell: _fleet_order(cell[0])):
         records, gaps = [record for record, _ in found], [below for _, below in found]
-        rows.append((*key, over_seeds(records), f"{np.mean(gaps):+.3f}", _leak(records)))
+        numbers = (over_seeds(records), gap_in_words(gaps), ending(records), leak(records))
+        rows.append((*key, *numbers))
     columns = (
-        "set", "clients", "method", "nominal epsilon", "accuracy", "below FedAvg", "linked",
+        "set", "clients", "preset", "method", "nominal epsilon", "accuracy", "below FedAvg",
+        "rounds, ended by", "linked",
     )  # fmt: skip
     return table(columns, rows)
+
+
+def _fleet_order(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    data, clients, preset, method, nominal = key
+    epsilon = 0.0 if nominal == "-" else float(nominal)
+    return clients, preset != "tuned", data, list(FLEET_NAMES.values()).index(method), epsilon
+
+
+def ending(records: Sequence[Record]) -> str:
+    """How many rounds the runs had, and what ended them."""
+    rounds = sorted({record["details"]["rounds"] for record in records})
+    shown = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+    return f"{shown}, {' or '.join(sorted({r['details']['ended_by'] for r in records}))}"
 
 
 def fleet_sound(results: Results) -> str:
@@ -344,12 +214,7 @@ def below_own_fedavg(record: Record) -> float:
 
 
 TABLES: dict[str, Callable[[Results], str]] = {
-    "rivals": rivals,
-    "softshape": softshape,
-    "ablations": ablations,
     "sound-labels": sound_labels,
-    "silo": silo,
-    "speed": speed,
     "fleet-nominal": fleet_nominal,
     "fleet-sound": fleet_sound,
 }

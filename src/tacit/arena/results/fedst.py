@@ -1,0 +1,226 @@
+"""FedST's tables of docs/results.md."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arena.results.tables import Record, Results, table
+from tacit.arena.silo.names import PAPER_METHODS, method_name, secure_pairs, shared_shapelets
+
+N_SETS = 71  # that meet the paper's rule, see tacit.arena.silo.suites
+N_POOLED = N_SETS - 2  # Crop and ElectricDevices are too large for information gain over shares
+EQUAL_CANDIDATES = 40
+DEFAULTS = tuple(f"{name}, default" for name in PAPER_METHODS)
+
+
+def method_means(
+    records: Sequence[Record], methods: Sequence[str]
+) -> tuple[dict[str, float], int, int]:
+    """Mean accuracy per method over the sets that have all of them, those sets, and the seeds."""
+    whole, seeds = _whole_sets(records, methods)
+    if not whole:
+        return {}, 0, 0
+    rows = whole.values()
+    means = {name: float(np.mean([np.mean(row[name]) for row in rows])) for name in methods}
+    return means, len(whole), len(seeds)
+
+
+def differences(
+    records: Sequence[Record], methods: Sequence[str], one: str, other: str
+) -> list[tuple[float, str]]:
+    """Per set that has all methods: how much `one` lies above the `other`, in means over seeds."""
+    whole, _ = _whole_sets(records, methods)
+    return [(float(np.mean(row[one]) - np.mean(row[other])), data) for data, row in whole.items()]
+
+
+def _whole_sets(
+    records: Sequence[Record], methods: Sequence[str]
+) -> tuple[dict[str, dict[str, list[float]]], set[int]]:
+    """The accuracies of the sets that have all methods, and all seeds."""
+    cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    seeds = set()
+    for record in records:
+        name = method_name(record["task"]["options"])
+        if name in methods:
+            cells[record["task"]["data"]][name].append(record["accuracy"])
+            seeds.add(record["task"]["seed"])
+    return {data: row for data, row in cells.items() if set(row) == set(methods)}, seeds
+
+
+def silo(results: Results) -> str:
+    """Figs. 4, 5 and 8 in means: the paper's setting, and our default in its own rows."""
+    records = results.suite("fedst")
+    rows: list[tuple[Any, ...]] = []
+    for setting, methods, n_possible in (
+        ("information gain, forest of 40", (*PAPER_METHODS, "FedST-F"), N_POOLED),
+        ("F, ridge (our default)", DEFAULTS, N_SETS),
+    ):
+        means, n_sets, n_seeds = method_means(records, methods)
+        rows += [
+            (
+                setting if name != "FedST-F" else "F, forest of 40",
+                name.removesuffix(", default"),
+                f"{mean:.4f}",
+                f"{means[methods[0]] - mean:+.4f}",
+                f"{n_sets} of {n_possible}",
+                n_seeds,
+            )
+            for name, mean in means.items()
+        ]
+    columns = ("setting", "method", "mean accuracy", "FedST minus it", "sets so far", "seeds")
+    return table(columns, rows)
+
+
+def silo_tighter(results: Results) -> str:
+    """The earlier table on 36 sets, with F and logistic regression."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for record in results.suite("fedst-scopes"):
+        options = record["task"]["options"]
+        name = method_name({**options, "quality": "ig", "classifier": "forest"})
+        quality = {"f": "F", "ig": "information gain"}[options["quality"]]
+        found[f"{name}, {quality}"][record["task"]["data"]] = record["accuracy"]
+    rows = [
+        (name, f"{np.mean(list(cells.values())):.4f}", len(cells)) for name, cells in found.items()
+    ]
+    return table(("method", "mean accuracy", "sets"), rows)
+
+
+def silo_secure(results: Results) -> str:
+    """Secure runs beside their twins, by kind of model."""
+    kinds: dict[str, list[tuple[Record, Record]]] = defaultdict(list)
+    for pair in secure_pairs(results.suite("fedst-secure")):
+        kinds[method_name(pair[0]["task"]["options"])].append(pair)
+    rows = []
+    for name, pairs in kinds.items():
+        gaps = [abs(secure["accuracy"] - twin["accuracy"]) for secure, twin in pairs]
+        common = [shared_shapelets(*pair) for pair in pairs]
+        rows.append(
+            (
+                name,
+                len(pairs),
+                sum(gap == 0.0 for gap in gaps),
+                f"{max(gaps):.4f}",
+                sum(s["details"]["predictions"] == t["details"]["predictions"] for s, t in pairs),
+                f"{sum(a for a, _ in common)} of {sum(b for _, b in common)}",
+                ", ".join(secure["task"]["data"] for secure, _ in pairs),
+            )
+        )
+    columns = (
+        "model", "sets", "equal accuracies", "largest difference", "all predictions equal",
+        "shapelets in common", "which sets",
+    )  # fmt: skip
+    return table(columns, rows)
+
+
+def silo_contracts(results: Results) -> str:
+    """Fig. 10: how near real times come to their contracts, set by set."""
+    rows = []
+    for name, lines in contracts(results).items():
+        off = [abs(line["real_seconds"] - line["contract"]) for line in lines]
+        share = [gap / line["contract"] for gap, line in zip(off, lines, strict=True)]
+        first, last = lines[0], lines[-1]
+        rows.append(
+            (
+                name,
+                f"{last['contract'] / last['share']:.1f}",
+                f"{sum(line['kept'] for line in lines)} of {len(lines)}",
+                f"{np.median(share):.0%}",
+                f"{first['real_seconds']:.1f} for {first['contract']:.1f}",
+                f"{last['real_seconds']:.1f} for {last['contract']:.1f}",
+                f"{first['accuracy']:.3f} to {last['accuracy']:.3f}",
+            )
+        )
+    columns = (
+        "set", "full search, s", "contracts kept", "off at the median", "seconds at 10 %",
+        "at 90 %", "accuracy at 10 % and 90 %",
+    )  # fmt: skip
+    return table(columns, rows)
+
+
+def contracts(results: Results) -> dict[str, list[Mapping[str, Any]]]:
+    """Per set its nine contracts."""
+    found = {
+        record["task"]["data"]: record["details"]["contracts"]
+        for record in results.suite("fedst-contract")
+    }
+    return dict(sorted(found.items()))
+
+
+def equal_candidates(results: Results) -> dict[str, float]:
+    """Search seconds of each variant on the same candidates at M = 512, without compiling."""
+    return {
+        line["variant"]: line["seconds_without_compiling"]
+        for line in results.lines("silo_speed")
+        if line["part"] == "ratio" and line["candidates"] == EQUAL_CANDIDATES
+    }
+
+
+def speed(results: Results) -> str:
+    """Fig. 6f at the default size: every variant on the same candidates."""
+    found = equal_candidates(results)
+    rows = [
+        (name, f"{seconds:.2f}", f"{found['basic'] / seconds:.1f}")
+        for name, seconds in found.items()
+    ]
+    return table(("variant", "seconds of the search", "times faster than basic"), rows)
+
+
+def processor_seconds(results: Results) -> dict[int, tuple[float, int, float, int]]:
+    """By M: processor seconds per candidate beyond the start, and candidates, of basic and ours."""
+    found: dict[tuple[int, str], tuple[float, int]] = {}
+    start = float("nan")
+    for line in results.lines("silo_basic"):
+        if line.get("state") == "start alone":
+            start = line["cpu_seconds"]
+            continue
+        cost = (line["cpu_seconds"] - start) / line["candidates"]
+        few = line["variant"] == "+dot+F" and line["candidates"] < 100
+        if not few:  # on few candidates ours takes hardly more than its start
+            found[line["M"], line["variant"]] = (cost, line["candidates"])
+    sizes = sorted({m for m, variant in found if variant == "basic"})
+    return {m: (*found[m, "basic"], *found[m, "+dot+F"]) for m in sizes if (m, "+dot+F") in found}
+
+
+def speed_growth(results: Results) -> str:
+    """The cost of one candidate with growing M."""
+    rows = [
+        (m, f"{basic:.2f}", n_basic, f"{ours:.3f}", n_ours, f"{basic / ours:.0f}")
+        for m, (basic, n_basic, ours, n_ours) in processor_seconds(results).items()
+    ]
+    columns = ("series", "basic", "candidates", "+dot+F", "candidates", "ratio per candidate")
+    return table(columns, rows)
+
+
+def speed_steps(results: Results) -> str:
+    """Fig. 6a-e: each step by itself, at the sizes measured so far."""
+    rows = [
+        (
+            line["variant"],
+            *(line[axis] for axis in ("m", "n", "parties", "candidates")),
+            f"{line['seconds_without_compiling']:.2f}",
+            f"{line['cpu_seconds_of_P0']:.3f}",
+            f"{line['bytes_sent_by_P0'] / 1e6:.2f}",
+        )
+        for line in results.lines("silo_variants")
+        if line["part"] == "steps"
+    ]
+    columns = (
+        "step", "M", "N", "n", "candidates", "wall seconds", "processor seconds of P0",
+        "MB sent by P0",
+    )  # fmt: skip
+    return table(columns, sorted(rows, key=lambda row: (row[0], row[1:5])))
+
+
+FEDST_TABLES: dict[str, Callable[[Results], str]] = {
+    "silo": silo,
+    "silo-secure": silo_secure,
+    "silo-contracts": silo_contracts,
+    "speed": speed,
+    "speed-growth": speed_growth,
+    "speed-steps": speed_steps,
+    "silo-tighter": silo_tighter,
+}

@@ -1,0 +1,1 @@
+"""FedST in the comparison: its suites, its plaintext twin, and its contracts of time."""

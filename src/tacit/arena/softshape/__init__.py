@@ -1,0 +1,1 @@
+"""DP-SoftShape as published in the arena: its two presets, its suites, and its global choices."""
