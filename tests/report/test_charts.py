@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from drawn import layers, lines, rows
-from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee
 from tacit.report.charts import Line, alt, bar_chart, line_chart, scatter_chart, with_guarantee
 from tacit.report.comparison_charts import box_chart, dot_chart, rank_chart
-from tacit.report.render import save_picture, to_svg
+from tacit.report.render import draw, embed, to_svg, write_pictures
 
 SVG = "{http://www.w3.org/2000/svg}"
 GUARANTEE = DpGuarantee(epsilon=8.0, delta=1e-5, model="shuffle", unit="client")
@@ -70,8 +69,9 @@ def test_a_chart_without_values_is_empty() -> None:
 def test_lines_of_one_name_stay_two_lines_of_one_colour() -> None:
     pair = [Line("a", [(0, 0), (1, 1)]), Line("a", [(0, 5), (1, 6)]), Line("b", [(0, 2), (1, 2)])]
     drawn = ElementTree.fromstring(to_svg(line_chart("t", pair, x="x", y="y")))
-    found = [path.get("stroke") for path in drawn.iter(f"{SVG}path") if "L" in path.get("d", "")]
-    assert len(found) == 3
+    paths = [(path.get("d", ""), path.get("stroke")) for path in drawn.iter(f"{SVG}path")]
+    found = [stroke for path, stroke in paths if "L" in path and "Z" not in path]
+    assert len(found) == 3, "dots and the legend's symbols are closed"
     assert len(set(found)) == 2
 
 
@@ -90,6 +90,7 @@ def test_boxes_show_quartiles_and_every_value() -> None:
     assert list(places(chart)) == ["set 1: 1.000", "set 2: 2.000", "set 3: 3.000", "set 4: 4.000",
                                    "set 100: 100.000"]  # fmt: skip
     assert "&lt;b&gt;" in to_svg(chart)
+    assert not places(box_chart("t", {"m": group}, x="seconds", log=True, dots=False))
 
 
 def test_ranks_are_sorted_and_equals_are_joined() -> None:
@@ -116,6 +117,44 @@ def test_long_names_that_begin_and_end_alike_keep_their_rows() -> None:
     names = [f"a name that is far too long ({n}) for the room beside a row" for n in range(3)]
     at = places(dot_chart("t", {name: {"ours": 0.5} for name in names}, x="accuracy"))
     assert len({y for _, y in at.values()}) == 3
+    told = words(dot_chart("t", {name: {"ours": 0.5} for name in names}, x="accuracy"))
+    whole = {"".join(word.split()) for word in told}
+    assert {"".join(name.split()) for name in names} <= whole, "no name is shortened"
+
+
+def painted(chart: Any) -> dict[str, tuple[str, str]]:
+    """Colour and shape of every dot, by its series."""
+    found = {}
+    for node in ElementTree.fromstring(to_svg(chart)).iter(f"{SVG}path"):
+        title = node.find(f"{SVG}title")
+        if title is not None:
+            series = str(title.text).removeprefix("case, ").rsplit(": ", 1)[0]
+            found[series.removesuffix(", a")] = (node.get("fill", ""), node.get("d", ""))
+    return found
+
+
+def test_a_method_has_one_colour_and_one_shape_in_every_figure() -> None:
+    one = dot_chart("t", {"case": {"paper": 0.5, "ours": 0.7}}, x="x")
+    two = dot_chart("t", {"case": {"ours": 0.5, "new": 0.6, "paper": 0.7}}, x="x")
+    first, second = painted(one), painted(two)
+    assert {name: second[name] for name in first} == first
+    assert len({colour for colour, _ in second.values()}) == 3
+    assert len({shape for _, shape in second.values()}) == 3
+    cloud = [(0.5, 0.5, "a")]
+    clouds = scatter_chart("t", {"new": cloud, "FedST": cloud, "rocket": cloud}, x="x", y="y")
+    other = line_chart("t", {"rocket": [(0, 1), (1, 2)], "FedST": [(0, 2), (1, 3)]}, x="x", y="y")
+    here, there = painted(clouds), painted(other)
+    assert {name: look[0] for name, look in here.items() if name != "new"} == {
+        name: look[0] for name, look in there.items()
+    }
+
+
+def test_more_series_than_colours_are_all_drawn() -> None:
+    names = [*"abcdefghijklmn", "rocket", "rocket, again"]
+    chart = line_chart("t", {name: [(0, n), (1, n)] for n, name in enumerate(names)}, x="x", y="y")
+    found = painted(chart)
+    assert list(found) == names
+    assert len({colour for colour, _ in found.values()}) == 12
 
 
 def test_equal_accuracies_lie_on_the_diagonal() -> None:
@@ -159,14 +198,13 @@ def test_a_picture_is_as_wide_as_it_says_and_holds_title_and_caption() -> None:
 @pytest.mark.seconds
 def test_picture_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     chart = with_guarantee(line_chart("t", {"a": [(0, 1), (1, 2)]}, x="x", y="y"), GUARANTEE)
-    assert "Shuffle differential" in save_picture(chart, tmp_path / "f.html").read_text()
-    svg = save_picture(chart, tmp_path / "f.svg")
+    assert "Shuffle differential" in embed(chart)
+    write_pictures(tmp_path, [draw(chart)], png=True)
+    svg = tmp_path / "01-t.svg"
     assert ElementTree.parse(svg).getroot().tag == f"{SVG}svg"
-    png = save_picture(chart, tmp_path / "f.PNG").read_bytes()
+    png = svg.with_suffix(".png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20], "big") == pytest.approx(2 * _width(svg), abs=1)
-    with pytest.raises(TacitError, match=r"\.html, \.png or \.svg"):
-        save_picture(chart, tmp_path / "f.gif")
     assert capfd.readouterr() == ("", ""), "the converter prints no warning"
 
 

@@ -39,11 +39,14 @@ def test_a_page_about_a_run(tmp_path: Path) -> None:
         "epsilon_per_round": [None, 4.0, 8.0],
         "data": "UCIHAR",
         "clients": 100,
+        "rounds": 3,
+        "n_test": 1000,
     }
     page = fleet.write_run_page(tmp_path / "run.html", result)
     text = page.read_text()
     assert "UCIHAR, 100 clients" in text
-    assert "0.9500" in text
+    assert "95.0%" in text
+    assert "90.0% of 1,000 test series get the right label, after 3 rounds" in text
     assert "differential privacy with epsilon = 8" in text
 
 

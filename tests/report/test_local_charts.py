@@ -42,14 +42,19 @@ def test_the_allocation_shows_series_scores_and_noise() -> None:
     assert shade[5]["score"] == pytest.approx(0.5)  # covered by the first two patches
 
 
-def test_places_are_bars_as_wide_as_their_steps() -> None:
+def test_places_shade_the_steps_of_the_series() -> None:
     figure = places_figure(
         np.sin(np.arange(10.0)), edges=[0, 2, 5, 10], probability=np.array([0.1, 0.6, 0.3])
     )
-    assert [mark for mark, _ in layers(figure)] == ["line", "bar"]
-    bars = rows(figure, "bar")
-    assert [(bar["from"], bar["to"]) for bar in bars] == [(-0.5, 1.5), (1.5, 4.5), (4.5, 9.5)]
-    np.testing.assert_array_equal([bar["probability"] for bar in bars], [0.1, 0.6, 0.3])
+    assert [mark for mark, _ in layers(figure)] == ["rect", "line", "text"]
+    places = rows(figure, "rect")
+    assert [(at["from"], at["to"]) for at in places] == [(-0.5, 1.5), (1.5, 4.5), (4.5, 9.5)]
+    np.testing.assert_array_equal([at["probability"] for at in places], [0.1, 0.6, 0.3])
+    assert [at["shown"] for at in rows(figure, "text")] == ["10%", "60%", "30%"]
+    many = np.full(10, 0.05)
+    many[3] = 0.55
+    said = rows(places_figure(np.zeros(10), edges=list(range(11)), probability=many), "text")
+    assert [at["shown"] for at in said] == ["55%" if n == 3 else "" for n in range(10)]
     assert to_svg(figure).startswith("<svg")
     with pytest.raises(TacitError, match="2 places and 4 edges"):
         places_figure(np.zeros(10), edges=[0, 2, 5, 10], probability=np.array([0.4, 0.6]))
@@ -104,7 +109,7 @@ def test_the_budget_curve_draws_the_ceiling() -> None:
     figure = budget_figure([0.1, 1.0], {"published": [0.8, 0.9]}, ceiling=[0.4, 0.6], floor=0.3)
     assert list(lines(figure)) == ["published", "ceiling at this total epsilon"]
     assert lines(figure)["ceiling at this total epsilon"] == ([0.1, 1.0], [0.4, 0.6])
-    assert rows(figure, "rule") == [{"level": 0.3, "text": "majority class"}]
+    assert rows(figure, "rule") == [{"level": 0.3, "text": "always the commonest class"}]
     encoding = figure.to_dict()["layer"][0]["encoding"]
     assert encoding["x"]["scale"]["type"] == "log"
     captioned = with_guarantee(figure, Unprotected(reason="published", nominal_epsilon=1.0))

@@ -28,7 +28,7 @@ def test_a_sound_page_carries_its_guarantee(release: str, pictures: int, tmp_pat
     )
     text = page.read_text(encoding="utf-8")
     assert text.count('<figure class="chart"') == pictures
-    # Once on top of the page and once under every picture.
+    # Once on top of the page, and in the data of every picture.
     assert text.count("Local differential privacy with epsilon = 2 in total") >= 1 + pictures
     assert "ceiling at this total epsilon" in text
 

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from drawn import caption
-from tacit.guarantee import DpGuarantee, Unprotected
+from tacit.guarantee import DpGuarantee, MpcGuarantee, Unprotected
 from tacit.report.charts import bar_chart, line_chart, with_guarantee
+from tacit.report.look import guarantee_html
 from tacit.report.page import FurtherGuarantee, Table, Text, write_page
 from tacit.report.render import draw
 
@@ -52,6 +53,34 @@ def test_a_page_of_pictures_has_no_script(tmp_path: Path) -> None:
     assert len(text) < 30_000
 
 
+def test_a_wide_table_names_its_cells_on_a_phone(tmp_path: Path) -> None:
+    wide = Table(["first", EVIL, 'a "b"\\', *"cdef"], [["123456"] * 7])
+    narrow = Table(["a", "b"], [["1", "2"]])
+    long = Table([f"n{place}" for place in range(7)], [["123456"] * 7] * 30)
+    blocks = [wide, narrow, wide, long]
+    page = write_page(tmp_path / "p.html", title="t", guarantee=LOCAL, blocks=blocks)
+    text = page.read_text()
+    (style,) = re.findall("<style>(.*?)</style>", text, flags=re.DOTALL)
+    names = re.findall(r"\.(t[0-9a-f]{8}) td:nth-child\((\d)\)::before\{content:\"(.*?)\"\}", style)
+    assert [int(place) for _, place, _ in names] == [1, 2, 3, 4, 5, 6, 7], "once for both tables"
+    read = [re.sub(r"\\([0-9a-f]{6})", lambda c: chr(int(c[1], 16)), name) for *_, name in names]
+    assert read == list(wide.columns)
+    assert text.count(f'<div class="wide-table stack {names[0][0]}">') == 2
+    assert text.count('<div class="wide-table">') == 1, "a long one stays a table"
+    assert text.count("<table>") == 4
+    assert not re.search("<(script|img)", text)
+
+
+def test_what_goes_to_whom_is_told_with_an_arrow() -> None:
+    opened = MpcGuarantee(
+        n_parties=3, max_corrupt=1, adversary="passive", protocol="ABY3", opened=("labels -> P0",)
+    )
+    assert "labels -> P0" in opened.sentence
+    shown = guarantee_html(opened)
+    assert "labels → P0" in shown
+    assert "-&gt;" not in shown
+
+
 def test_a_page_cannot_exist_without_a_guarantee(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="guarantee"):
         write_page(tmp_path / "p.html", title="t", blocks=[Text("x")])
@@ -60,6 +89,18 @@ def test_a_page_cannot_exist_without_a_guarantee(tmp_path: Path) -> None:
         title="t",
         blocks=[FurtherGuarantee("a", Unprotected(reason="plaintext"))],
     )
+
+
+def test_a_page_says_its_guarantee_once(tmp_path: Path) -> None:
+    """Another guarantee than the page's stays under its chart."""
+    other = Unprotected(reason="plaintext")
+    blocks = [with_guarantee(chart(), LOCAL), with_guarantee(chart(), other)]
+    page = write_page(tmp_path / "p.html", title="t", guarantee=LOCAL, blocks=blocks)
+    drawn = re.findall(r'<script type="application/json">(.*?)</script>', page.read_text(), re.S)
+    bare, captioned = (json.loads(text) for text in drawn)
+    assert "title" not in bare
+    assert bare["usermeta"] == {"guarantee": LOCAL.to_dict()}
+    assert "plaintext" in " ".join(captioned["title"]["text"])
 
 
 def test_a_chart_carries_its_guarantee() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 import pytest
 
 from studio_server import Studio, running_studio
+from tacit.studio.pages.data import MOST_UPLOAD
 
 pytestmark = [pytest.mark.seconds, pytest.mark.xdist_group("studio")]
 
@@ -30,6 +35,44 @@ def test_the_token_opens_it_and_nothing_else_does(studio: Studio) -> None:
         assert stranger.get("/").status_code == 200
 
 
+def test_two_studios_on_one_machine_leave_each_other_alone(studio: Studio, tmp_path: Path) -> None:
+    with running_studio(tmp_path) as second, httpx.Client(timeout=120.0) as browser:
+        for each in (studio, second):
+            assert browser.get(each.url).status_code == 303
+        for each in (studio, second):
+            assert browser.get(each.address).status_code == 200
+
+
+def test_an_open_page_survives_a_restart(tmp_path: Path) -> None:
+    with running_studio(tmp_path) as first:
+        port, cookies = int(urlsplit(first.address).port or 0), first.cookies()
+        assert oct((tmp_path / ".session").stat().st_mode)[-3:] == "600"
+    with running_studio(tmp_path, port=port) as again:
+        assert again.token != first.token
+        assert httpx.get(again.address, cookies=cookies, timeout=120.0).status_code == 200
+        assert httpx.get(again.address, timeout=120.0).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "sentence"),
+    [
+        ("/look/none?index=", 422, "index must be a whole number, got"),
+        ("/population/none?budget=x", 422, "budget must be a number, got"),
+        ("/nowhere", 404, "there is nothing at /nowhere"),
+    ],
+)
+def test_what_the_framework_refuses_is_a_page(
+    studio: Studio, path: str, status: int, sentence: str
+) -> None:
+    with studio.client() as client:
+        page = client.get(path, headers={"Accept": "text/html"})
+        plain = client.get(path).json()["error"]
+    assert page.status_code == status
+    assert "That is not possible" in page.text
+    assert sentence in page.text
+    assert plain.startswith(sentence)
+
+
 def test_another_host_name_is_refused(studio: Studio) -> None:
     with studio.client() as client:
         assert client.get("/", headers={"Host": "evil.example:80"}).status_code == 421
@@ -45,7 +88,19 @@ def test_another_page_changes_nothing(studio: Studio, origin: str) -> None:
 
 def test_pages_say_that_nothing_comes_from_elsewhere(studio: Studio) -> None:
     with studio.client() as client:
-        for path in ("/", "/data", "/plan", "/train", "/look", "/budget", "/jobs"):
+        for path in (
+            "/",
+            "/data",
+            "/plan",
+            "/train",
+            "/look",
+            "/device",
+            "/population",
+            "/federation",
+            "/arena",
+            "/budget",
+            "/jobs",
+        ):
             page = client.get(path)
             assert page.status_code == 200
             assert "default-src 'none'" in page.headers["content-security-policy"]
@@ -102,3 +157,52 @@ def test_an_upload_is_whole_or_not_there(studio: Studio) -> None:
         assert client.put("/data/upload/..%2fa.csv", content=b"x").status_code in (404, 422)
     names = {path.name for path in (studio.workspace / "uploads").iterdir()}
     assert names == {"a.csv"}
+
+
+def half_sent(studio: Studio, name: str, length: int, body: bytes = b"1,2\n") -> bytes:
+    """Announce `length` bytes, send fewer, and return what is answered until then."""
+    parts = urlsplit(studio.address)
+    ((cookie, value),) = studio.cookies().items()
+    head = (
+        f"PUT /data/upload/{name} HTTP/1.1\r\nHost: {parts.netloc}\r\nOrigin: {studio.address}\r\n"
+        f"Cookie: {cookie}={value}\r\nAccept: application/json\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    )
+    with socket.create_connection((parts.hostname, parts.port), timeout=60.0) as line:
+        line.sendall(head.encode() + body)
+        return whole_answer(line) if length > MOST_UPLOAD else b""
+
+
+def whole_answer(line: socket.socket) -> bytes:
+    """Head and body of one answer, in however many pieces they come."""
+    with line.makefile("rb") as stream:
+        head = list(iter(stream.readline, b"\r\n"))
+        length = next(int(text[15:]) for text in head if text.startswith(b"content-length:"))
+        return b"".join(head) + stream.read(length)
+
+
+def test_an_oversize_upload_is_refused_at_once(studio: Studio) -> None:
+    answer = half_sent(studio, "big.csv", MOST_UPLOAD + 1)
+    assert b"422" in answer.splitlines()[0]
+    assert b"larger than 2 GB" in answer
+    assert "big.csv" not in {path.name for path in (studio.workspace / "uploads").iterdir()}
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(studio: Studio) -> None:
+    half_sent(studio, "half.csv", 1000)
+    with studio.client() as client:  # the studio is still there, and the file is not
+        deadline = time.monotonic() + 30.0
+        while time.monotonic() < deadline:
+            assert "half.csv" not in client.get("/data").text
+            if not list((studio.workspace / "uploads").glob("*half*")):
+                return
+    raise AssertionError("part of a file was left")
+
+
+@pytest.mark.parametrize("path", ["/models/..%2fx", "/pages/..%2f..", "/budget/x.db/disclosure"])
+def test_files_are_served_from_their_rooms_alone(studio: Studio, path: str) -> None:
+    (studio.workspace / "secret.html").write_text("root:")
+    with studio.client() as client:
+        answer = client.get(path)
+    assert answer.status_code in (404, 422)
+    assert "root:" not in answer.text

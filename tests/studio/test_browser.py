@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from local_problems import model_of, trained
+from studio_browser import SIZES, Page, open_browser
 from studio_server import Studio, running_studio
 from system_packages import needed
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("studio")]
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
 @pytest.fixture(scope="module")
@@ -29,58 +30,43 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wide table of two kinds of waves, as a user might have it."""
     rng = np.random.default_rng(0)
     steps = np.arange(60)
-    lines = ["label," + ",".join(f"t{n}" for n in steps)]
+    lines = ["who,label," + ",".join(f"t{n}" for n in steps)]
     for n in range(60):
         slow = n % 2 == 0
         wave = np.sin(steps / (8.0 if slow else 3.0) + rng.uniform(0, 6)) + rng.normal(0, 0.1, 60)
-        lines.append(("slow," if slow else "fast,") + ",".join(f"{value:.4f}" for value in wave))
+        values = ",".join(f"{value:.4f}" for value in wave)
+        lines.append(f"p{n // 2 % 5},{'slow' if slow else 'fast'},{values}")
     path = tmp_path_factory.mktemp("files") / "waves.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-@pytest.fixture
-def browser() -> Iterator[Callable[[int, int], Any]]:
-    from selenium import webdriver
-
-    opened: list[Any] = []
-
-    def open_browser(width: int, height: int) -> Any:
-        options = webdriver.ChromeOptions()
-        options.binary_location = needed("chromium")
-        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-        for word in (
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        ):  # fmt: skip
-            options.add_argument(word)
-        service = webdriver.ChromeService(needed("chromedriver"))
-        driver = webdriver.Chrome(options=options, service=service)
-        driver.set_page_load_timeout(120)
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        opened.append(driver)
-        return driver
-
-    yield open_browser
-    for driver in opened:
-        driver.quit()
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    with open_browser() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_from_a_file_to_what_leaves(
-    studio: Studio, recordings: Path, browser: Callable[[int, int], Any], size: str
+    studio: Studio, recordings: Path, driver: Any, size: str
 ) -> None:
-    page = Page(browser(*SIZES[size]))
+    page = Page(driver, size)
     page.driver.get(studio.url)
     assert page.text("h1") == "Who may see what?"
-    page.click("input[value=device]")
+    for answer in ("device", "yes", "population"):
+        page.click(f"input[value={answer}]")
     assert page.text("#answer").startswith("Local")
+    assert page.find("#answer a").get_attribute("href").endswith("/plan")
 
     page.follow("Data")
     page.find("#file").send_keys(str(recordings))
     page.wait_for("/data/import/")
-    page.click("main button")
+    assert "Read as" in page.text("#columns")
+    page.choose("select[data-column=who]", "person")
+    page.wait_for("subject=who")
+    page.wait_for_text("5 persons")
+    page.click("#import button")
     page.wait_for_text("Look at the series")
     page.follow("Look at the series")
     assert "fast" in page.text("main")
@@ -89,75 +75,141 @@ def test_from_a_file_to_what_leaves(
     page.follow("Plan a budget")
     before = page.text("#odds")
     page.driver.execute_script(
-        "const s = document.getElementById('epsilon'); s.value = 22;"
+        "const s = document.getElementById('epsilon'); s.value = 18;"
         "s.dispatchEvent(new Event('input'));"
     )
     assert page.text("#odds") != before
+    assert page.text("#clients").isdigit()
+    assert page.text("section.silo table").count(" MB") == 3
     page.follow("Train with this budget")
     page.click("main button")
     page.wait_for_text("get the right label")
     assert "PROTECTED" in page.text(".guarantee").upper()
     assert page.text("pre").startswith("tacit train softshape --data ")
+    page.wait_for_charts(2)
+    assert "read as" in page.text(".chart")
+    assert page.find("a[href^='/models/']").text == "Download the model"
 
     page.follow("Look at what leaves")
     page.wait_for_charts(2)
     assert "Its device would send" in page.text("main")
     assert page.overflow() == 0, "nothing is wider than the screen"
+    here = page.driver.current_url
+    page.click("form[data-post='/attack'] button")
+    page.wait_for_text("re-identified")
+    assert "PROTECTED" in page.text("main").upper()
+    page.driver.get(here)
+    page.click("form[data-post='/release'] button")
+    page.wait_for_text("released, each once")
+
+    page.follow("Device")
+    page.click("main button")
+    page.wait_for("/device#")
+    release_one_window(page, example=str(list(SIZES).index(size)))
+    page.driver.get(f"{studio.address}/population")
+    page.click("main li a")
+    page.wait_for_text("releases counted")
+    assert page.find("main svg").is_displayed()
+    assert page.overflow() == 0
+    page.follow("Budget")
+    page.click("main li a")
+    page.wait_for_text("intact")
+    assert page.text("h1") == "At most 7 of 7 is spent by anybody"
+    page.click("tbody a")
+    page.wait_for_text("What was released of one subject")
+    assert page.overflow() == 0
     assert page.foreign_requests(studio.address) == []
     assert page.complaints() == []
 
 
-class Page:
-    """What a person does with a page, with patience for a busy machine."""
+def release_one_window(page: Page, *, example: str) -> str:
+    """From an example to the collector's thanks; returns the bytes that the page announced."""
+    page.wait(lambda driver: len(page.find("#example").find_elements("css selector", "*")) > 1)
+    page.choose("#example", example)
+    assert page.find("#window-drawn").is_displayed()
+    assert not page.find("#send").is_enabled()
+    page.click_when_ready("#randomise")
+    page.wait(lambda driver: page.text("#bytes"))
+    announced = page.text("#bytes")
+    assert page.text("#size").startswith(f"Exactly these {len(announced)} bytes")
+    assert page.overflow() == 0
+    assert not page.find("#send").is_enabled(), "consent comes first"
+    page.click_when_ready("#consent")
+    page.click_when_ready("#send")
+    page.wait_for_text("Sent and counted: 1 stored", "#outcome")
+    return announced
 
-    def __init__(self, driver: Any) -> None:
-        self.driver = driver
 
-    def wait(self, condition: Callable[[Any], Any]) -> Any:
-        from selenium.common.exceptions import StaleElementReferenceException
-        from selenium.webdriver.support.ui import WebDriverWait
+@pytest.fixture(scope="module")
+def waves(studio: Studio) -> str:
+    """A model on real data in the workspace, without a training by hand."""
+    name = "ready"
+    folder = studio.workspace / "models" / name
+    folder.mkdir()
+    model_of(trained("label", 2.0, "krr")).save(folder / "model.tacit")
+    return name
 
-        ignored = [StaleElementReferenceException]
-        return WebDriverWait(self.driver, 240, ignored_exceptions=ignored).until(condition)
 
-    def find(self, css: str) -> Any:
-        return self.wait(lambda driver: driver.find_elements("css selector", css))[0]
+class TestDevice:
+    def opened(self, studio: Studio, driver: Any, model: str) -> Page:
+        page = Page(driver, "phone")
+        page.driver.get(studio.url)
+        page.driver.get(f"{studio.address}/device")
+        page.click(f"form[data-post='/device/{model}'] button")
+        page.wait_for("/device#")
+        return page
 
-    def text(self, css: str) -> str:
-        return str(self.find(css).text)
+    def test_nothing_but_the_release_leaves(self, studio: Studio, driver: Any, waves: str) -> None:
+        page = self.opened(studio, driver, waves)
+        before = len(page.requests())
+        announced = release_one_window(page, example="0")
+        sent = page.requests()[before:]
+        assert {request["method"] for request in sent} == {"GET", "POST"}
+        posted = [request for request in sent if request["method"] == "POST"]
+        assert [request["postData"] for request in posted[1:]] == [announced]
+        enrolment = json.loads(posted[0]["postData"])
+        assert set(enrolment) == {"code", "public_key"}
+        release = json.loads(announced)
+        assert set(release) == {"model", "kind", "windows", "values"}
+        assert release["values"] in ([0], [1])
+        base = f"{studio.address}/collect/{waves}"
+        assert [request["url"] for request in posted] == [
+            f"{base}/api/devices", f"{base}/api/releases"
+        ]  # fmt: skip
+        # What is only asked for has nothing of the window in its address.
+        asked = {request["url"] for request in sent if request["method"] == "GET"}
+        files = ("device", "device/page.js", "device/device.mjs", "device/examples.json")
+        known = {f"{base}/{file}" for file in (*files, "api/collector")}
+        assert asked <= known | {"data:,"}, asked - known
+        assert page.foreign_requests(studio.address) == []
 
-    def click(self, css: str) -> None:
-        self.driver.execute_script("arguments[0].click()", self.find(css))
+    def test_a_second_release_of_a_window_is_refused(
+        self, studio: Studio, driver: Any, waves: str
+    ) -> None:
+        page = self.opened(studio, driver, waves)
+        release_one_window(page, example="1")
+        page.choose("#example", "1")
+        page.click_when_ready("#randomise")
+        page.wait_for_text("released already", "#refused")
+        assert "bad" in str(page.find("#refused").get_attribute("class"))
+        assert not page.find("#consent").is_enabled()
 
-    def follow(self, link: str) -> None:
-        found = self.wait(lambda driver: driver.find_elements("link text", link))[0]
-        before = self.driver.current_url
-        self.driver.execute_script("arguments[0].click()", found)
-        self.wait(lambda driver: driver.current_url != before)
-
-    def wait_for(self, part: str) -> None:
-        self.wait(lambda driver: part in driver.current_url)
-
-    def wait_for_text(self, text: str) -> None:
-        self.wait(lambda driver: text in driver.find_element("css selector", "main").text)
-
-    def wait_for_charts(self, n: int) -> None:
-        self.wait(lambda driver: len(driver.find_elements("css selector", ".chart svg")) >= n)
-
-    def overflow(self) -> int:
-        script = "return document.documentElement.scrollWidth - window.innerWidth"
-        return max(0, int(self.driver.execute_script(script)))
-
-    def foreign_requests(self, address: str) -> list[str]:
-        """Every address that the browser asked for, but ours and those inside the page."""
-        asked = []
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                asked.append(str(message["params"]["request"]["url"]))
-        assert asked
-        ours = (address, "data:", "blob:", "about:", "chrome")
-        return [url for url in asked if not url.startswith(ours)]
-
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+    def test_files_and_the_motion_sensor(
+        self, studio: Studio, driver: Any, waves: str, tmp_path: Path
+    ) -> None:
+        page = self.opened(studio, driver, waves)
+        file = tmp_path / "window.csv"
+        file.write_text("value\n" + "\n".join(str(n % 7) for n in range(48)) + "\n")
+        page.find("#window-file").send_keys(str(file))
+        page.wait_for_text("resampled from 48 to 24", "#window-state")
+        (tmp_path / "two.csv").write_text("1,2\n3,x\n" * 24)
+        page.find("#window-file").send_keys(str(tmp_path / "two.csv"))
+        page.wait_for_text("channels", "#window-state")
+        page.driver.execute_script(
+            "let n = 0; setInterval(() => dispatchEvent(new DeviceMotionEvent('devicemotion', {"
+            "accelerationIncludingGravity: {x: Math.sin(n++), y: 1, z: 9}})), 20)"
+        )
+        page.click("#motion")
+        page.wait_for_text("5 s of motion", "#window-state")
+        page.click_when_ready("#randomise")
+        page.wait(lambda driver: page.text("#bytes"))

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import TacitError
-from tacit.studio.jobs import Job, cancel_job, list_jobs, load_job, resume_job, start_job
+from tacit.studio.jobs import (
+    CHECKPOINT,
+    FOLDER,
+    Job,
+    cancel_job,
+    list_jobs,
+    load_job,
+    resume_job,
+    start_job,
+)
 from tacit.studio.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.seconds
@@ -62,6 +71,22 @@ def test_a_job_can_be_cancelled_and_run_again(workspace: Workspace) -> None:
     with pytest.raises(TacitError, match="nothing to resume"):
         resume_job(workspace, job.id)
     cancel_job(workspace, job.id)
+
+
+def test_a_job_with_a_checkpoint_goes_on_from_there(workspace: Workspace) -> None:
+    """Continuing is `--resume` with the same file; without a checkpoint it would be refused."""
+    train = ["train", "timefl", "--data", "GunPiont", "--checkpoint", f"{FOLDER}/{CHECKPOINT}"]
+    failed = ended(workspace, start_job(workspace, "Fleet", train))
+    assert failed.arguments[-2] == str(failed.folder / CHECKPOINT)
+    assert not failed.can_continue
+    again = ended(workspace, resume_job(workspace, failed.id))
+    assert "--resume" not in again.arguments
+    (failed.folder / CHECKPOINT).touch()
+    for _ in range(2):
+        again = ended(workspace, resume_job(workspace, failed.id))
+        assert again.can_continue
+        assert again.arguments[-2:] == ("--resume", "--json")
+        assert again.arguments.count("--resume") == 1
 
 
 def test_a_killed_job_is_interrupted_and_known_after_a_restart(workspace: Workspace) -> None:

@@ -15,7 +15,7 @@ from tacit.studio.workspace import open_workspace
 )
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     workspace = open_workspace(tmp_path / "w")
-    with pytest.raises(TacitError, match="is no name here"):
+    with pytest.raises(TacitError, match="is not a valid name"):
         workspace.place("data", name)
 
 

@@ -7,6 +7,7 @@ when a page scales it to a phone. `with_guarantee` writes the guarantee under a 
 
 from __future__ import annotations
 
+import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.guarantee import Guarantee
-from tacit.report.look import FAMILY_COLOURS, INK, RULE, SERIES_COLOURS, SOFT
+from tacit.report.look import FAMILY_COLOURS, INK, RULE, SERIES_COLOURS, SOFT, series_looks
+from tacit.report.ranges import Range, bar_range, extent, marks, number, percent_of, room, said
 from tacit.system.extras import needs
 
 # Other modules take Altair from here, so that a missing package is one sentence everywhere.
@@ -24,9 +26,10 @@ import altair as alt  # noqa: E402
 from altair.typing import ChartType  # noqa: E402
 from altair.utils.schemapi import debug_mode  # noqa: E402
 
-__all__ = ["FAMILY_COLOURS", "INK", "ChartType", "alt"]
+__all__ = ["FAMILY_COLOURS", "INK", "ChartType", "Range", "alt", "number", "room"]
 
 WIDTH = 400
+NAME = 29  # characters of a row's name in one line
 NUMBER = ".4~g"  # four digits at most, without trailing zeros
 _DASHES: dict[bool, list[float]] = {False: [1, 0], True: [5, 4]}
 _DOTS_UP_TO = 20  # longer lines have no dots: they would touch
@@ -34,7 +37,6 @@ _DOTS_UP_TO = 20  # longer lines have no dots: they would touch
 Row = dict[str, Any]
 Point = tuple[float, float]
 NamedPoint = tuple[float, float, str]  # x, y, what it is
-Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,18 @@ def with_guarantee(chart: ChartType, guarantee: Guarantee) -> alt.VConcatChart:
     )
 
 
+def without_caption(chart: ChartType, guarantee: Guarantee) -> ChartType:
+    """A chart for a page that states this guarantee itself; in the chart's data it remains."""
+    if getattr(chart, "usermeta", None) != {"guarantee": guarantee.to_dict()}:
+        return chart
+    bare = chart.copy(deep=False)
+    bare.title = alt.Undefined
+    return bare
+
+
 def title_of(chart: ChartType) -> str:
     """The chart's title in one line."""
     return str(chart.description)
-
-
-def number(value: float) -> float | None:
-    """A plain float for JSON; None, which leaves a gap, for NaN and infinities."""
-    plain = float(value)
-    return plain if math.isfinite(plain) else None
 
 
 def line_chart(
@@ -106,7 +111,7 @@ def line_chart(
         "x:Q",
         title=x,
         scale=axis_scale(extent(xs), log=log_x),
-        axis=marked_axis(_marks(xs)) if log_x and _marks(xs) else value_axis(extent(xs), log=log_x),
+        axis=marked_axis(marks(xs)) if log_x and marks(xs) else value_axis(extent(xs), log=log_x),
     )
     up = alt.Y(
         "y:Q",
@@ -124,21 +129,29 @@ def line_layers(
     lines: Sequence[Line], across: alt.X, up: alt.Y, *, legend: bool = True
 ) -> list[alt.Chart]:
     """The layers of `line_chart`: joined points, and dots with their values."""
-    colour = colour_legend(
-        {line.name: line.colour or colour_of(n) for n, line in enumerate(_unique(lines))}
-    )
+    names = [line.name for line in _unique(lines)]
+    dotted = all(_has_dots(line) for line in lines)
+    given = {line.name: line.colour for line in lines if line.colour}
+    colour = colour_legend(names, given, symbol=None if dotted else "stroke")
+    shape, dash = shape_legend(names), _dashes(lines)
+    if not legend or not dotted:
+        shape = shape.legend(None)
+    if not legend or dotted:
+        dash = dash.legend(None)
     if not legend:
         colour = colour.legend(None)
     layers = []
-    for style in dict.fromkeys((line.width, line.dashed) for line in lines if line.joined):
-        alike = [line for line in lines if line.joined and (line.width, line.dashed) == style]
-        mark = on(_rows(alike)).mark_line(strokeWidth=style[0], strokeDash=_DASHES[style[1]])
-        layers.append(mark.encode(x=across, y=up, color=colour, detail="line:N"))
+    for width in dict.fromkeys(line.width for line in lines if line.joined):
+        alike = [line for line in lines if line.joined and line.width == width]
+        mark = on(_rows(alike)).mark_line(strokeWidth=width)
+        mark = mark.encode(x=across, y=up, color=colour, strokeDash=dash, detail="line:N")
+        layers.append(mark)
     dots = [
         row for row in _rows([line for line in lines if _has_dots(line)]) if row["y"] is not None
     ]
     if dots:
-        layers.append(dot_layer(dots, size=40).encode(x=across, y=up, color=colour))
+        mark = dot_layer(dots, size=45).encode(x=across, y=up, color=colour, shape=shape)
+        layers.append(mark)
     return layers
 
 
@@ -153,7 +166,7 @@ def scatter_chart(
 ) -> alt.LayerChart:
     """One dot per point; the `diagonal` is where both accuracies are equal."""
     rows: list[Row] = [
-        {"series": name, "x": float(at), "y": float(value), "what": _said(name, at, value, what)}
+        {"series": name, "x": float(at), "y": float(value), "what": said(name, at, value, what)}
         for name, cloud in clouds.items()
         for at, value, what in cloud
     ]
@@ -167,8 +180,9 @@ def scatter_chart(
     if diagonal and reach_x:
         ends = on([{"x": end, "y": end} for end in reach_x])
         layers.append(ends.mark_line(color=RULE, strokeDash=[5, 4]).encode(x=across, y=up))
-    colour = colour_legend({name: colour_of(n) for n, name in enumerate(clouds)})
-    layers.append(dot_layer(rows, size=30).encode(x=across, y=up, color=colour))
+    names = list(clouds)
+    dots = dot_layer(rows, size=30).encode(x=across, y=up, color=colour_legend(names))
+    layers.append(dots.encode(shape=shape_legend(names)))
     return layered(title, layers, height=size, width=size)
 
 
@@ -188,13 +202,13 @@ def bar_chart(
 
     `level` is a name and a value that a dashed vertical line marks; `notes` are the bars' tooltips.
     """
-    low, high = x_range or _bar_range(list(bars.values()), log=log)
+    low, high = x_range or bar_range(list(bars.values()), log=log)
     rows = [
         {
             "name": name,
             "value": number(value) if value > 0.0 or not log else None,
             "start": low,
-            "shown": _percent(value) if percent else f"{value:.4g}",
+            "shown": percent_of(value) if percent else f"{value:.4g}",
             "what": notes[n] if notes else f"{name}: {value:.4g}",
         }
         for n, (name, value) in enumerate(bars.items())
@@ -219,9 +233,9 @@ def bar_chart(
         mark = on([{"level": float(level[1]), "text": level[0]}]).encode(x="level:Q")
         layers += [
             mark.mark_rule(strokeDash=[5, 4], color=INK),
-            mark.mark_text(y=-4, baseline="bottom", color=INK).encode(text="text:N"),
+            mark.mark_text(y=-6, baseline="bottom", color=INK).encode(text="text:N"),
         ]
-    return layered(title, layers, height=alt.Step(30), width=WIDTH - left - 50)
+    return layered(title, layers, height=row_step(bars, 30), width=WIDTH - left - 50)
 
 
 def on(rows: Sequence[Row]) -> alt.Chart:
@@ -245,7 +259,7 @@ def layered(
     )
 
 
-def heading(title: str, *, characters: int = 60, size: float = 13.5) -> alt.TitleParams:
+def heading(title: str, *, characters: int = 55, size: float = 13.5) -> alt.TitleParams:
     """A title that is wrapped where the chart ends."""
     lines = textwrap.wrap(title, characters) or [""]
     return alt.TitleParams(text=lines, anchor="start", frame="bounds", fontSize=size, offset=10)
@@ -276,13 +290,10 @@ def marked_axis(marks: Sequence[float]) -> alt.Axis:
 
 
 def rows_axis(names: Sequence[str], width: float, *, field: str = "name") -> alt.Y:
-    """One row per name, in the given order; long names keep their beginning and end."""
-    shorten = (
-        "length(datum.label) > 31 ? slice(datum.label, 0, 16) + '…' + slice(datum.label, -14)"
-        " : datum.label"
-    )
+    """One row per name, in the given order; long names are whole, in several lines."""
+    broken = {name: textwrap.wrap(name, NAME) for name in names if len(name) > NAME}
     axis = alt.Axis(
-        labelExpr=shorten,
+        labelExpr=f"({json.dumps(broken)})[datum.label] || datum.label",
         labelLimit=0,
         labelPadding=6,
         minExtent=width,
@@ -291,6 +302,12 @@ def rows_axis(names: Sequence[str], width: float, *, field: str = "name") -> alt
         domain=False,
     )
     return alt.Y(f"{field}:N", title=None, axis=axis).scale(domain=list(names)).sort(list(names))
+
+
+def row_step(names: Iterable[str], least: float) -> alt.Step:
+    """The height of a row, which has room for the longest name's lines."""
+    n_lines = max((len(textwrap.wrap(name, NAME)) for name in names), default=1)
+    return alt.Step(max(least, 13.0 * n_lines + 3.0))
 
 
 def label_width(names: Iterable[str]) -> float:
@@ -303,31 +320,47 @@ def colour_of(place: int) -> str:
     return SERIES_COLOURS[place % len(SERIES_COLOURS)]
 
 
-def room(values: Iterable[float]) -> Range | None:
-    """The values' range with a margin, which stays inside 0 to 1 for accuracies."""
-    found = extent(values)
-    if found is None:
-        return None
-    low, high = found
-    margin = 0.05 * max(high - low, 0.02)
-    if low >= 0.0 and high <= 1.0:
-        return max(0.0, low - margin), min(1.0, high + margin)
-    return low - margin, high + margin
+def colour_legend(
+    names: Sequence[str], given: Mapping[str, str] | None = None, *, symbol: str | None = None
+) -> alt.Color:
+    """Colours by series, named below the chart; some may be `given`."""
+    looks = {name: colour for name, (colour, _) in series_looks(names).items()}
+    found = {**looks, **(given or {})}
+    scale = alt.Scale(domain=list(names), range=[found[name] for name in names])
+    return alt.Color("series:N", scale=scale, legend=_legend(names, symbol=symbol))
 
 
-def extent(values: Iterable[float]) -> Range | None:
-    """The smallest and the largest finite value; None if there is none."""
-    finite = [float(value) for value in values if math.isfinite(value)]
-    return (min(finite), max(finite)) if finite else None
+def shape_legend(names: Sequence[str]) -> alt.Shape:
+    """Shapes by series, in one legend with their colours."""
+    shapes = [shape for _, shape in series_looks(names).values()]
+    scale = alt.Scale(domain=list(names), range=shapes)
+    return alt.Shape("series:N", scale=scale, legend=_legend(names))
 
 
-def colour_legend(colours: Mapping[str, str]) -> alt.Color:
-    """Colours by series, named below the chart in as many columns as fit."""
-    longest = max((len(name) for name in colours), default=1)
-    columns = max(1, int((WIDTH - 60) // (28 + 6.2 * longest)))
-    legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=WIDTH - 30)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color("series:N", scale=scale, legend=legend)
+def _legend(names: Sequence[str], *, symbol: str | None = None) -> alt.Legend:
+    """Names below the chart, in as many columns as fit, beside dots or pieces of lines."""
+    longest = max(map(len, names), default=1)  # a reader's font may be wider than the one measured
+    columns = max(1, int((WIDTH - 60) // (28 + 7.4 * longest)))
+    return alt.Legend(
+        title=None,
+        orient="bottom",
+        columns=columns,
+        columnPadding=10 + 1.2 * longest,
+        labelLimit=WIDTH - 30,
+        symbolType=symbol or alt.Undefined,
+        symbolStrokeWidth=3 if symbol == "stroke" else alt.Undefined,
+        symbolSize=240 if symbol == "stroke" else alt.Undefined,
+    )
+
+
+def _dashes(lines: Sequence[Line]) -> alt.StrokeDash:
+    """The dashes of lines; merged with the legend of their colours, which has the same names."""
+    unique = _unique(lines)
+    scale = alt.Scale(
+        domain=[line.name for line in unique], range=[_DASHES[line.dashed] for line in unique]
+    )
+    names = [line.name for line in unique]
+    return alt.StrokeDash("series:N", scale=scale, legend=_legend(names, symbol="stroke"))
 
 
 def _rows(lines: Sequence[Line]) -> list[Row]:
@@ -338,7 +371,7 @@ def _rows(lines: Sequence[Line]) -> list[Row]:
             "line": n,
             "x": float(at),
             "y": number(value),
-            **({"what": _said(line.name, at, value)} if _has_dots(line) else {}),
+            **({"what": said(line.name, at, value)} if _has_dots(line) else {}),
         }
         for n, line in enumerate(lines)
         for at, value in line.points
@@ -349,7 +382,9 @@ def _level_layers(name: str, value: float) -> list[alt.Chart]:
     mark = on([{"level": float(value), "text": name}]).encode(y="level:Q")
     return [
         mark.mark_rule(strokeDash=[2, 3], color=INK),
-        mark.mark_text(x=WIDTH - 72, align="right", dy=-6, color=INK).encode(text="text:N"),
+        mark.mark_text(x=WIDTH - 72, align="right", baseline="bottom", dy=-4, color=INK).encode(
+            text="text:N"
+        ),
     ]
 
 
@@ -364,25 +399,3 @@ def _unique(lines: Sequence[Line]) -> list[Line]:
 
 def _has_dots(line: Line) -> bool:
     return len(line.points) <= _DOTS_UP_TO if line.dots is None else line.dots
-
-
-def _said(name: str, at: float, value: float, what: str = "") -> str:
-    return f"{name}, {what}: {at:.3f}, {value:.3f}" if what else f"{name}: {at:.4g}, {value:.4g}"
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}" if value > 1e-4 else f"{value:.1g}"
-
-
-def _marks(xs: Sequence[float]) -> list[float]:
-    """The places of the points, if those are few."""
-    distinct = sorted({float(x) for x in xs})
-    return distinct if len(distinct) <= 8 else []
-
-
-def _bar_range(values: Sequence[float], *, log: bool) -> Range:
-    if log:
-        low, high = extent(value for value in values if value > 0.0) or (1.0, 10.0)
-        return low / 10.0, high
-    low, high = extent(values) or (0.0, 1.0)
-    return min(0.0, low), max(0.0, high) or 1.0

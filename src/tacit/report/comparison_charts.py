@@ -8,39 +8,49 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tacit.report.charts import (
+    INK,
     WIDTH,
     Range,
     Row,
     alt,
     axis_scale,
     colour_legend,
-    colour_of,
     dot_layer,
     label_width,
     layered,
     on,
     room,
+    row_step,
     rows_axis,
+    shape_legend,
     value_axis,
 )
+from tacit.report.look import series_looks
 
 _RED, _BLUE, _GREY = "#b2182b", "#2166ac", "#bbbbbb"
 
 
 def box_chart(
-    title: str, groups: Mapping[str, Sequence[tuple[float, str]]], *, x: str, log: bool = False
+    title: str,
+    groups: Mapping[str, Sequence[tuple[float, str]]],
+    *,
+    x: str,
+    log: bool = False,
+    dots: bool = True,
 ) -> alt.LayerChart:
-    """Median, quartiles, range and every value together with what it belongs to."""
+    """Median, quartiles, range and, as `dots`, every value together with what it belongs to."""
     values = [value for group in groups.values() for value, _ in group]
     reach = (min(values) * 0.8, max(values) * 1.25) if log else room(values)
     left = label_width(groups)
     across, names = _across(x, reach, log=log), rows_axis(list(groups), left)
-    dots = [
+    values_of = [
         {"name": name, "value": float(value), "what": f"{what}: {value:.3f}"}
         for name, group in groups.items()
         for value, what in group
     ]
-    scale = alt.Scale(domain=list(groups), range=[colour_of(n) for n in range(len(groups))])
+    scale = alt.Scale(
+        domain=list(groups), range=[colour for colour, _ in series_looks(list(groups)).values()]
+    )
     colour = alt.Color("name:N", scale=scale, legend=None)
     stroke = alt.Stroke("name:N", scale=scale, legend=None)
     boxes = on([_quartiles(name, group) for name, group in groups.items()]).encode(y=names)
@@ -50,9 +60,11 @@ def box_chart(
             x=across("first"), x2="third:Q", color=colour, stroke=stroke
         ),
         boxes.mark_tick(height=15, thickness=2.5).encode(x=across("median"), color=colour),
-        dot_layer(dots, size=15).encode(x=across("value"), y=names, color=colour),
     ]
-    return layered(title, layers, height=alt.Step(26), width=WIDTH - left - 24)
+    if dots:
+        layer = dot_layer(values_of, size=15)
+        layers.append(layer.encode(x=across("value"), y=names, color=colour))
+    return layered(title, layers, height=row_step(groups, 26), width=WIDTH - left - 24)
 
 
 def rank_chart(
@@ -67,7 +79,7 @@ def rank_chart(
     left = label_width(order)
     width = WIDTH - left - 96
     worst = max(2.0, math.ceil(max(ranks.values())))
-    across = _across("average rank (red bar: no significant difference)", (1.0, worst))
+    across = _across("average rank (bars on the right join equals)", (1.0, worst))
     names = rows_axis(order, left)
     rows = [
         {"name": name, "rank": float(ranks[name]), "what": f"{name}: {ranks[name]:.2f}"}
@@ -80,7 +92,7 @@ def rank_chart(
         on(rows)
         .mark_text(align="left", dx=8, fontSize=10.5)
         .encode(x=across("rank"), y=names, text=alt.Text("rank:Q", format=".2f")),
-        ruler.mark_rule(y=-6, strokeWidth=2.5, color="black").encode(x=across("start"), x2="end:Q"),
+        ruler.mark_rule(y=-6, strokeWidth=2.5, color=INK).encode(x=across("start"), x2="end:Q"),
         ruler.mark_text(y=-10, align="left", baseline="bottom").encode(
             x=across("start"), text="what:N"
         ),
@@ -92,7 +104,7 @@ def rank_chart(
             x=width + 70 - 5 * (place % 6), color=_RED, strokeWidth=3, yOffset=-6, y2Offset=6
         )
         layers.append(bar.encode(y=names, y2="last:N"))
-    return layered(title, layers, height=alt.Step(22), width=width)
+    return layered(title, layers, height=row_step(order, 22), width=width)
 
 
 def dot_chart(title: str, rows: Mapping[str, Mapping[str, float]], *, x: str) -> alt.LayerChart:
@@ -115,12 +127,13 @@ def dot_chart(title: str, rows: Mapping[str, Mapping[str, float]], *, x: str) ->
         for case, row in rows.items()
         for name, value in row.items()
     ]
-    colour = colour_legend({name: colour_of(n) for n, name in enumerate(series)})
     layers = [
         on(spans).mark_rule(color=_GREY).encode(x=across("least"), x2="most:Q", y=names),
-        dot_layer(dots, size=60).encode(x=across("value"), y=names, color=colour),
+        dot_layer(dots, size=60).encode(
+            x=across("value"), y=names, color=colour_legend(series), shape=shape_legend(series)
+        ),
     ]
-    return layered(title, layers, height=alt.Step(22), width=WIDTH - left - 24)
+    return layered(title, layers, height=row_step(rows, 22), width=WIDTH - left - 24)
 
 
 def _quartiles(name: str, group: Sequence[tuple[float, str]]) -> Row:

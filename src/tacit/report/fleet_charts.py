@@ -37,8 +37,13 @@ def accuracy_per_round(
     title: str = "Accuracy per round",
 ) -> alt.VConcatChart:
     """Accuracy on public test series after every round, one curve per method (Figs. 3-5)."""
-    lines = {name: list(enumerate(values, start=1)) for name, values in curves.items()}
-    return with_guarantee(line_chart(title, lines, x="round", y="accuracy"), guarantee)
+    alone = FAMILY_COLOURS["fleet"] if len(curves) == 1 else None
+    lines = [
+        Line(name, list(enumerate(values, start=1)), colour=alone)
+        for name, values in curves.items()
+    ]
+    chart = line_chart(title, lines, x="round", y="accuracy", legend=len(lines) > 1)
+    return with_guarantee(chart, guarantee)
 
 
 def accuracy_against(
@@ -77,8 +82,11 @@ def write_run_page(path: Path, result: Mapping[str, Any]) -> Path:
     """One page about one run of `tacit train timefl`."""
     guarantee: Guarantee = result["guarantee"]
     methods = {"this run": result["accuracy"], **result.get("baselines", {})}
-    rows = [[name, f"{value:.4f}"] for name, value in methods.items()]
-    blocks: list[Any] = [Table(columns=("method", "accuracy"), rows=rows)]
+    said = f"{result['accuracy']:.1%} of {result['n_test']:,} test series get the right label"
+    blocks: list[Any] = [Text(f"{said}, after {result['rounds']} rounds.")]
+    if len(methods) > 1:
+        rows = [[name, f"{value:.1%}"] for name, value in methods.items()]
+        blocks.append(Table(columns=("method", "accuracy"), rows=rows))
     if result.get("accuracy_per_round"):
         curves = {result["mechanism"]: result["accuracy_per_round"]}
         blocks.append(accuracy_per_round(curves, guarantee))
@@ -95,10 +103,10 @@ def write_run_page(path: Path, result: Mapping[str, Any]) -> Path:
 def benchmark_blocks(
     published: Sequence[Mapping[str, Any]], sound: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """The paper's Figs. 2-6 from the rows of `fleet_published.jsonl` and `fleet_sound.jsonl`.
+    """The paper's Figs. 2-6 from the rows of the suites `fleet-published` and `fleet-sound`.
 
     Rows are plain dictionaries; values are means over the seeds that are there. A figure
-    without rows is left out. Fig. 5 (Sleep-EDF, MFD) needs data that are not available here.
+    without rows is left out.
     """
     blocks: list[Any] = []
     for name in _values(published, "data"):

@@ -30,6 +30,8 @@ from tacit.report.charts import (
 from tacit.report.look import PAPER
 
 _PLOT_WIDTH = WIDTH - 80
+_SERIES_HEIGHT = 190
+_FEW = 6  # places whose probabilities can stand side by side
 
 
 def allocation_figure(
@@ -94,30 +96,46 @@ def places_figure(
     probability: Floats,
     title: str = "Where the evidence lies",
 ) -> alt.VConcatChart:
-    """One series (T,) or (channels, T) above the server's probability of each of its places."""
+    """One series (T,) or (channels, T), shaded where the server thinks that its evidence lies.
+
+    The likeliest place, and each of a few, says its probability too.
+    """
     channels = np.atleast_2d(np.asarray(series, dtype=np.float64))
     if len(probability) != len(edges) - 1:
         raise TacitError(f"places_figure got {len(probability)} places and {len(edges)} edges.")
     reach = (-0.5, channels.shape[1] - 0.5)
-    bars = [
-        {"from": start - 0.5, "to": end - 0.5, "probability": number(share)}
+    most = max(map(float, probability))
+    places = [
+        {
+            "from": start - 0.5,
+            "to": end - 0.5,
+            "middle": (start + end - 1) / 2,
+            "probability": number(share),
+            "shown": f"{share:.0%}" if len(probability) <= _FEW or share == most else "",
+        }
         for start, end, share in zip(edges[:-1], edges[1:], probability, strict=True)
     ]
-    places = (
-        on(bars)
-        .mark_bar(color=FAMILY_COLOURS["local"], stroke=PAPER)
+    shade = (
+        on(places)
+        .mark_rect(color=FAMILY_COLOURS["local"], stroke=PAPER)
         .encode(
             x=_steps("from", reach, title="time step"),
             x2="to:Q",
-            y=alt.Y("probability:Q", axis=alt.Axis(tickCount=4)).scale(domain=[0, 1]),
-            y2=alt.Y2Datum(0.0),
+            y=alt.value(0),
+            y2=alt.value(_SERIES_HEIGHT),
+            opacity=alt.Opacity("probability:Q", legend=None).scale(
+                domain=[0, 1], range=[0.04, 0.6]
+            ),
         )
     )
-    return _stacked(
-        title,
-        _series_panel(channels, reach),
-        places.properties(width=_PLOT_WIDTH, height=90),
+    shares = (
+        on(places)
+        .mark_text(y=-5, baseline="bottom", color=INK)
+        .encode(x=_steps("middle", reach, title="time step"), text="shown:N")
     )
+    panel = _series_panel(channels, reach, title="time step")
+    panel.layer = [shade, *panel.layer, shares]
+    return _stacked(title, panel)
 
 
 def latent_figure(
@@ -187,6 +205,16 @@ def routing_figure(
     return _stacked(title, _series_panel(channels, reach), heat)
 
 
+# What a release keeps has its family's colour; what it would be without noise is grey.
+_BUDGET_COLOURS = {
+    "label release, expected": FAMILY_COLOURS["local"],
+    "place release": FAMILY_COLOURS["local"],
+    "vector release": FAMILY_COLOURS["local"],
+    "shapes release": FAMILY_COLOURS["local"],
+    "before the noise": FAMILY_COLOURS["none"],
+}
+
+
 def budget_figure(
     epsilons: Sequence[float],
     accuracies: Mapping[str, Sequence[float]],
@@ -204,7 +232,8 @@ def budget_figure(
     for name, values in accuracies.items():
         if len(values) != len(epsilons):
             raise TacitError(f"{name} has {len(values)} values for {len(epsilons)} epsilons.")
-        lines.append(Line(name, list(zip(epsilons, values, strict=True))))
+        points = list(zip(epsilons, values, strict=True))
+        lines.append(Line(name, points, colour=_BUDGET_COLOURS.get(name)))
     if ceiling is not None:
         points = list(zip(epsilons, ceiling, strict=True))
         name = "ceiling at this total epsilon"
@@ -216,7 +245,7 @@ def budget_figure(
         y="accuracy",
         log_x=True,
         y_range=(0.0, 1.02),
-        level=None if floor is None else ("majority class", floor),
+        level=None if floor is None else ("always the commonest class", floor),
     )
 
 
@@ -252,16 +281,16 @@ def _by_class(plane: Floats, labels: Sequence[str]) -> dict[str, list[tuple[floa
     return clouds
 
 
-def _series_panel(channels: Floats, reach: Range) -> alt.LayerChart:
+def _series_panel(channels: Floats, reach: Range, *, title: str | None = None) -> alt.LayerChart:
     """The lines of a series over the panels that explain it."""
     lines = [
         Line(f"channel {n}", list(enumerate(channel.tolist())), width=1.5, dots=False)
         for n, channel in enumerate(channels)
     ]
     up = alt.Y("y:Q", title="value", scale=axis_scale(room(channels.ravel())))
-    across = _steps("x", reach)
+    across = _steps("x", reach, title=title)
     layers = line_layers(lines, across, up.axis(tickCount=5), legend=len(lines) > 1)
-    return alt.LayerChart(layer=layers, width=_PLOT_WIDTH, height=190)
+    return alt.LayerChart(layer=layers, width=_PLOT_WIDTH, height=_SERIES_HEIGHT)
 
 
 def _steps(field: str, reach: Range, *, title: str | None = None) -> alt.X:

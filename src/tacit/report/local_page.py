@@ -62,20 +62,23 @@ def write_softshape_page(
         floor=float(counts.max() / counts.sum()),
     )
     blocks += [Text(_CEILING_NOTE, heading="Accuracy against epsilon"), figure]
-    rows: list[list[Any]] = [
-        ["test accuracy", f"{accuracy:.3f}"],
-        ["test series", len(dataset.y_test)],
-    ]
-    rows += [[name, f"{value:.4g}"] for name, value in (classifier.leakage_ or {}).items()]
+    said = f"{accuracy:.1%} of {len(dataset.y_test):,} test series get the right label."
+    leaks = [[_words(key), f"{value:.4g}"] for key, value in (classifier.leakage_ or {}).items()]
+    measured = [Table(["what a release reveals, measured", "value"], leaks)] if leaks else []
     return write_page(
         path,
         title=f"DP-SoftShape on {dataset.name}, {classifier.mode} mode",
         guarantee=guarantee,
         blocks=[
-            Table(["measured", "value"], rows),
+            Text(said),
+            *measured,
             *(b if isinstance(b, Text) else with_guarantee(b, guarantee) for b in blocks),
         ],
     )
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def _ceiling(counts: NDArray[Any], budgets: list[float]) -> list[float]:
@@ -157,7 +160,7 @@ def _sound(classifier: DPSoftShapeClassifier, dataset: Dataset) -> list[Any]:
         )
         return [Text("", heading="Vectors of the test series"), vectors]
     used = int(np.count_nonzero(head.channel.max(axis=0)))
-    return [Text(f"One symbol per series; the channel sends {used} of {len(head.channel)} labels.")]
+    return [Text(f"Each device sends one symbol, which is one of {used} noised labels.")]
 
 
 def _finite(scale: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ colours become the stylesheet's, which has a light and a dark value for each.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -25,6 +26,26 @@ SERIES_COLOURS = (
     "#c8553d", "#2f7fc1", "#3a9b5c", "#d08a1d", "#8d62b5", "#2b9a97", "#a06a3c", "#d0569b",
     "#7d7d7d", "#7fa335", "#5f8f9b", "#a88bd0",
 )  # fmt: skip
+# Every colour goes with a shape, so that neither alone tells two series apart.
+SERIES_SHAPES = (
+    "diamond", "circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
+    "triangle-left", "square", "diamond", "circle", "cross",
+)  # fmt: skip
+# The place of a series among colours and shapes, the same in every figure. A name that goes on
+# after a comma, a colon or a bracket is the same series: "FedST, default", "ours, noisy".
+SERIES_PLACES = {
+    "paper": 0, "ours": 1, "ours, preset paper": 10, "ours, preset tuned": 1,
+    "DP-SoftShape, preset tuned": 1, "DP-SoftShape, preset paper": 10,
+    "rocket": 2, "arsenal": 3, "tsf": 4, "1-nn": 5, "fcn": 6, "inceptiontime": 7, "quant": 8,
+    "minirocket": 9, "multirocket-hydra": 11, "QUANT": 8, "MiniRocket": 9, "ceiling": 0,
+    "softshape-label": 1, "softshape-place": 10, "softshape-vector": 4, "softshape-shapes": 7,
+    "label": 1, "place": 10, "no method can exceed": 0, "majority": 6,
+    "FedST": 1, "GlobalST": 2, "LocalST": 3, "LocalS+FedT": 4, "FedS+LocalT": 5, "FedST-F": 10,
+    "IG": 3, "F": 1, "FedAvg": 8, "central DP": 4, "this fleet": 1,
+    "distributed": 1, "privunit": 3, "dp-fedavg": 4, "CDP-FL": 4,
+    '"8"': 3, '"10"': 0, '"100"': 1, 'DP-TimeFL "8"': 3, 'DP-TimeFL "10"': 0,
+    'DP-TimeFL "100"': 1, 'CDP-FL "8"': 5, 'CDP-FL "10"': 4, 'CDP-FL "100"': 7,
+}  # fmt: skip
 _IN_PAGES = {
     **{colour: f"var(--{family},{colour})" for family, colour in FAMILY_COLOURS.items()},
     PROTECTED: f"var(--protected,{PROTECTED})",
@@ -36,6 +57,30 @@ _IN_PAGES = {
     GRID: f"var(--grid,{GRID})",
     PAPER: "transparent",
 }
+
+
+def series_looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Colour and shape of each series of a figure: a known one has the same in every figure."""
+    places = _series_places(names)
+    return {name: (SERIES_COLOURS[places[name]], SERIES_SHAPES[places[name]]) for name in names}
+
+
+def _series_places(names: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        place = _known_place(name)
+        if place is not None and place not in found.values():
+            found[name] = place
+    free = [n for n in range(len(SERIES_COLOURS)) if n not in found.values()]
+    others = [name for name in dict.fromkeys(names) if name not in found]
+    for n, name in enumerate(others):
+        found[name] = free[n] if n < len(free) else n % len(SERIES_COLOURS)
+    return found
+
+
+def _known_place(name: str) -> int | None:
+    known = [k for k in SERIES_PLACES if name == k or name.startswith((f"{k},", f"{k}:", f"{k} ("))]
+    return SERIES_PLACES[max(known, key=len)] if known else None
 
 
 def stylesheet() -> str:

@@ -6,18 +6,18 @@ import functools
 import html
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-import vl_convert
-
-from tacit.errors import TacitError
-from tacit.report.charts import ChartType, title_of
 from tacit.report.look import GRID, INK, PAPER, RULE, in_page
 from tacit.system.files import write_atomic
+
+if TYPE_CHECKING:
+    from tacit.report.charts import ChartType
 
 # Arial's measures are those of Liberation Sans, which vl-convert brings along: text that it has
 # measured has the same width on a reader's screen.
@@ -53,7 +53,8 @@ _SVG = "http://www.w3.org/2000/svg"
 _UNUSED = ("class", "role", "aria-roledescription", "aria-hidden", "pointer-events", "font-family")
 _START = """
 globalThis.drawChart = (place, specification) =>
-  vegaEmbed(place, specification, {mode: "vega-lite", renderer: "svg", actions: false});
+  vegaEmbed(place, specification, {mode: "vega-lite", renderer: "svg", actions: false})
+    .then((made) => { place.view = made.view; place.dispatchEvent(new Event("drawn")); });
 for (const figure of document.querySelectorAll("figure.chart")) {
   const data = figure.querySelector("script");
   if (data) { drawChart(figure.querySelector("div"), JSON.parse(data.textContent)); }
@@ -74,7 +75,9 @@ class Picture:
 
 def draw(chart: ChartType) -> Picture:
     """Draw a chart once, for a page and for files."""
-    title = title_of(chart)
+    title = _title_of(chart)
+    import vl_convert
+
     svg: str = vl_convert.vegalite_to_svg(_specification(chart), allowed_base_urls=[])
     return Picture(title, _slim(svg, title))
 
@@ -84,17 +87,12 @@ def to_svg(chart: ChartType) -> str:
     return draw(chart).svg
 
 
-def to_png(chart: ChartType) -> bytes:
-    """The chart as PNG, two pixels per unit."""
-    return _rasterise(to_svg(chart))
-
-
 def embed(chart: ChartType) -> str:
     """The chart as part of a page that ends with `page_script()`, which draws it."""
     # A label "</script>" must not end the element that holds the specification.
     data = json.dumps(specification(chart), allow_nan=False).replace("<", "\\u003c")
     return (
-        f'<figure class="chart" aria-label="{html.escape(title_of(chart))}">'
+        f'<figure class="chart" aria-label="{html.escape(_title_of(chart))}">'
         f'<script type="application/json">{data}</script><div></div></figure>'
     )
 
@@ -105,9 +103,16 @@ def page_script() -> str:
     return f'<script type="module">{harmless}</script>'
 
 
+def library_mark() -> str:
+    """What changes when the lines that `vega_library` adds to the library do."""
+    return f"{zlib.crc32(_START.encode()):08x}"
+
+
 @functools.cache
 def vega_library() -> str:
     """The Vega library as one module that draws a page's charts when it is loaded."""
+    import vl_convert
+
     bundle: str = vl_convert.javascript_bundle(_START)
     return bundle
 
@@ -116,21 +121,6 @@ def specification(chart: ChartType) -> dict[str, Any]:
     """A chart for a page that draws it later, in the page's colours."""
     plain: dict[str, Any] = json.loads(in_page(json.dumps(_specification(chart), allow_nan=False)))
     return plain
-
-
-def save_picture(chart: ChartType, path: Path) -> Path:
-    """Write the chart as .svg, .png or a self-contained .html, as the name's ending says."""
-    kind = path.suffix.lower()
-    if kind == ".svg":
-        write_atomic(path, to_svg(chart).encode())
-    elif kind == ".png":
-        write_atomic(path, to_png(chart))
-    elif kind == ".html":
-        head = f'<!doctype html><meta charset="utf-8"><title>{html.escape(title_of(chart))}</title>'
-        write_atomic(path, f"{head}{embed(chart)}{page_script()}".encode())
-    else:
-        raise TacitError(f"{path.name}: pictures are written as .html, .png or .svg.")
-    return path
 
 
 def write_pictures(folder: Path, pictures: Sequence[Picture], *, png: bool = False) -> Path:
@@ -146,11 +136,19 @@ def write_pictures(folder: Path, pictures: Sequence[Picture], *, png: bool = Fal
     return folder
 
 
+def _title_of(chart: ChartType) -> str:
+    from tacit.report.charts import title_of  # not above: pages without charts need no Altair
+
+    return title_of(chart)
+
+
 def _specification(chart: ChartType) -> dict[str, Any]:
     return {**chart.to_dict(), "config": _LOOK}
 
 
 def _rasterise(svg: str) -> bytes:
+    import vl_convert
+
     png: bytes = vl_convert.svg_to_png(svg, scale=2.0)
     return png
 

@@ -1,4 +1,4 @@
-"""Charts of the silo family: shapelets over a series, distances per class, growth of the cost."""
+"""Charts of the silo family: features over a series, their values per class, growth of the cost."""
 
 from __future__ import annotations
 
@@ -9,77 +9,179 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.report.charts import Line, alt, colour_of, line_chart, scatter_chart, with_guarantee
+from tacit.report.charts import (
+    Line,
+    alt,
+    axis_scale,
+    colour_of,
+    heading,
+    layered,
+    line_chart,
+    line_layers,
+    room,
+    scatter_chart,
+    with_guarantee,
+)
 from tacit.report.page import Table, Text, write_page
 
 if TYPE_CHECKING:
     from tacit.guarantee import Guarantee
 
+_GREY = "#9a9a9a"
+_PANELS = 6  # of the most influential features; a table has all
 
-def match_figure(explanation: Any, *, compared: NDArray[np.float64]) -> alt.LayerChart:
-    """The series as it is compared, with the most influential shapelets where they match best."""
-    series = list(enumerate(compared.tolist()))
-    lines = [Line("series", series, colour="#9a9a9a", width=1.5, dots=False)]
-    for i, match in enumerate(explanation.matches):
-        name = f"shapelet {match.shapelet + 1}: {match.influence:.0%} of the decision"
-        points = list(enumerate(np.asarray(match.values).tolist(), start=match.position))
-        lines.append(Line(name, points, colour=colour_of(i), width=3.0, dots=False))
+
+def match_figure(explanation: Any) -> alt.VConcatChart:
+    """The series as it is compared, once for each of the most influential features over it.
+
+    Features may lie at the same place, so each has a panel of its own. A word that the series does
+    not hold has none: `absence_sentence` says so.
+    """
     title = f"Why this series is '{explanation.prediction}'"
-    return line_chart(title, lines, x="time step", y="value, as compared")
+    matches = [match for match in explanation.matches if match.position >= 0][:_PANELS]
+    panels = [
+        _match_panel(explanation, match, colour_of(n), last=n == len(matches) - 1)
+        for n, match in enumerate(matches)
+    ]
+    if not panels:
+        panels = [_panel("The series, which holds none of them", explanation.compared[0], [])]
+    return alt.VConcatChart(
+        vconcat=panels,
+        title=heading(title),
+        description=title,
+        spacing=6,
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
+    )
 
 
-def class_distance_figure(
-    distances: NDArray[np.float64], codes: NDArray[np.intp], classes: Sequence[str]
+def absence_sentence(matches: Sequence[Any]) -> str:
+    """Which features decided by not being in the series; empty if there are none."""
+    absent = [
+        f"{match.kind} {match.shapelet + 1} ({match.influence:.0%} of the decision)"
+        for match in matches
+        if match.position < 0
+    ]
+    if not absent:
+        return ""
+    *most, last = absent
+    named = f"{', '.join(most)} and {last}" if most else last
+    return f"The series does not hold {named}: that it is absent speaks for or against a class."
+
+
+def values_sentence(matches: Sequence[Any]) -> str:
+    """What the values of these kinds of features mean."""
+    kinds = {match.kind for match in matches}
+    return " ".join(sentence for kind, sentence in _VALUES.items() if kind in kinds)
+
+
+_VALUES = {
+    "shapelet": "The value of a shapelet is its squared distance to the nearest piece of the "
+    "series.",
+    "interval": "An interval is a fixed range of steps or frequencies; its value is the statistic "
+    "that is named, in standard deviations of the series.",
+    "word": "A word is a rough shape: its four letters say how low (a) or high (d) each quarter of "
+    "a window lies, and its value is the root of how often it occurs.",
+}
+
+
+def _match_panel(explanation: Any, match: Any, colour: str, *, last: bool) -> alt.LayerChart:
+    values = np.asarray(match.values).tolist()
+    feature = Line(
+        "feature", list(enumerate(values, start=match.position)), colour=colour, width=3.0,
+        dots=False,
+    )  # fmt: skip
+    channel = f", channel {match.channel}" if len(explanation.compared) > 1 else ""
+    what = channel if match.kind == "shapelet" else f", {match.description}"
+    name = f"{match.kind} {match.shapelet + 1}{what}: {match.influence:.0%} of the decision"
+    return _panel(name, explanation.compared[match.channel], [feature], last=last)
+
+
+def _panel(
+    name: str, compared: NDArray[np.float64], features: Sequence[Line], *, last: bool = True
 ) -> alt.LayerChart:
-    """P0's own series by their distances to two shapelets (2, n), coloured by class (Fig. 9b)."""
+    series = compared.tolist()
+    whole = Line("series", list(enumerate(series)), colour=_GREY, width=1.5, dots=False)
+    lines = [whole, *features]
+    points = [point for line in lines for point in line.points]
+    reach = (0.0, max(at for at, _ in points))
+    axis = alt.Axis(tickCount=8, labels=last, ticks=last)
+    across = alt.X("x:Q", title="time step" if last else None, scale=axis_scale(reach), axis=axis)
+    up = alt.Y(
+        "y:Q",
+        title=None,
+        scale=axis_scale(room([value for _, value in points])),
+        axis=alt.Axis(tickCount=3),
+    )
+    panel = layered(name, line_layers(lines, across, up, legend=False), height=84)
+    return panel.properties(title=heading(name, size=12))
+
+
+def class_value_figure(
+    values: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    classes: Sequence[str],
+    names: Sequence[str],
+) -> alt.LayerChart:
+    """P0's own series by two features (2, n), called `names`, coloured by class (Fig. 9b)."""
     clouds = {
-        str(label): [(x, y, "") for x, y in distances[:2, codes == c].T.tolist()]
+        str(label): [(x, y, "") for x, y in values[:2, codes == c].T.tolist()]
         for c, label in enumerate(classes)
     }
-    return scatter_chart(
-        "P0's own series by distance to the two leading shapelets",
-        clouds,
-        x="distance to the first",
-        y="distance to the second",
-    )
+    title = "P0's own series by the two leading features"
+    return scatter_chart(title, clouds, x=names[0], y=names[1])
 
 
 def write_explanation(
     path: Path,
     explanation: Any,
     *,
-    own_features: NDArray[np.int64],
+    own_values: NDArray[np.float64],
     own_codes: NDArray[np.intp],
     classes: Sequence[str],
-    units: NDArray[np.float64],
     guarantee: Guarantee,
 ) -> Path:
-    """One page for one decision; it shows the series given and P0's own data only."""
-    compared = _normalised(explanation.series)
+    """One page for one decision; it shows the series given and P0's own data only.
+
+    `own_values` (K, n) are the features of P0's own series: distances, or values of statistics and
+    words.
+    """
+    matches = explanation.matches
     blocks: list[Any] = [
-        with_guarantee(match_figure(explanation, compared=compared), guarantee),
+        with_guarantee(match_figure(explanation), guarantee),
         Table(
-            ("shapelet", "share of the decision", "matches at", "distance", *classes),
+            ("feature", "what it is", "share of the decision", "lies at", "value", *classes),
             [
                 (
-                    f"{m.shapelet + 1} (P0's series {m.series}, step {m.start})",
-                    f"{m.influence:.1%}",
-                    m.position,
-                    f"{m.distance:.4g}",
-                    *(_mean(m.class_distances, label) for label in classes),
+                    match.shapelet + 1,
+                    match.description,
+                    f"{match.influence:.1%}",
+                    match.place,
+                    f"{match.distance:.4g}",
+                    *(_mean(match.class_distances, label) for label in classes),
                 )
-                for m in explanation.matches
+                for match in matches
             ],
         ),
-        Text("The columns named by classes are mean distances of P0's own series of that class."),
+        Text(
+            f"{values_sentence(matches)} The columns named by classes are means over P0's own "
+            "series of that class."
+        ),
     ]
-    if len(explanation.matches) > 1:
-        pair = [m.shapelet for m in explanation.matches[:2]]
-        distances = own_features[pair] * units[pair][:, None]
-        figure = class_distance_figure(distances, own_codes, classes)
+    if absent := absence_sentence(matches):
+        blocks.insert(1, Text(absent))
+    if len(matches) > 1:
+        values = own_values[[match.shapelet for match in matches[:2]]]
+        names = [_axis_name(match) for match in matches[:2]]
+        figure = class_value_figure(values, own_codes, classes, names)
         blocks.append(with_guarantee(figure, guarantee))
     title = f"FedST: why '{explanation.prediction}'"
     return write_page(path, title=title, guarantee=guarantee, blocks=blocks)
+
+
+def _axis_name(match: Any) -> str:
+    if match.kind == "shapelet":
+        return f"squared distance to shapelet {match.shapelet + 1}"
+    return f"{match.kind} {match.shapelet + 1}: {match.description}"
 
 
 def write_classification(
@@ -107,12 +209,6 @@ def write_classification(
 
 def _mean(distances: Mapping[str, float], label: str) -> str:
     return f"{distances[label]:.4g}" if label in distances else "none of P0's own"
-
-
-def _normalised(series: NDArray[np.float64]) -> NDArray[np.float64]:
-    deviation = series.std()
-    centred: NDArray[np.float64] = series - series.mean()
-    return centred / deviation if deviation > 0 else centred
 
 
 def growth_figure(

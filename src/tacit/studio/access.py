@@ -1,8 +1,9 @@
 """Who may use the studio: whoever knows its token, from this machine, through this address.
 
-The token is in the address that the command prints, as with notebooks; the first visit turns it
-into a cookie. A request must name the host that the studio listens on (a foreign name that points
-here would carry another page's rights), and one that changes something must come from our pages.
+The token is in the address that the command prints, as with notebooks; the first visit answers it
+with a cookie that the workspace keeps, so pages that are open survive a restart. A request must
+name the host that the studio listens on (a foreign name that points here would carry another page's
+rights), and one that changes something must come from our pages.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from tacit.studio.workspace import Workspace
+from tacit.system.files import write_secret
+
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-COOKIE = "tacit_studio"
 _READING = ("GET", "HEAD")
 # Everything comes from the studio itself. Vega compiles its expressions, hence 'unsafe-eval'.
 POLICY = (
@@ -34,9 +37,11 @@ HEADERS = {
 class Access:
     """The checks that every request passes."""
 
-    def __init__(self, *, token: str, hosts: frozenset[str]) -> None:
+    def __init__(self, *, token: str, session: str, hosts: frozenset[str], port: int) -> None:
         self._token = token
+        self._session = session
         self._hosts = hosts
+        self._cookie = cookie_name(port)
 
     async def __call__(
         self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
@@ -50,11 +55,11 @@ class Access:
         if request.method not in _READING and not self._is_ours(request):
             return PlainTextResponse("this request comes from another page.", 403)
         given = request.query_params.get("token")
-        if given is not None and self._knows(given) and request.method in _READING:
+        if given is not None and _same(given, self._token) and request.method in _READING:
             entered = RedirectResponse(request.url.path, 303, headers=HEADERS)
-            entered.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+            entered.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
             return entered
-        if not self._knows(request.cookies.get(COOKIE, "")):
+        if not _same(request.cookies.get(self._cookie, ""), self._session):
             return PlainTextResponse(
                 "open the address with the token that 'tacit studio' printed.", 403
             )
@@ -63,12 +68,26 @@ class Access:
             answer.headers.setdefault(name, value)
         return answer
 
-    def _knows(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
-
     def _is_ours(self, request: Request) -> bool:
         origin = request.headers.get("origin", "")
         return origin.removeprefix("http://").lower() in self._hosts
+
+
+def kept_session(workspace: Workspace) -> str:
+    """What cookies of this workspace's studios hold; made once, for its owner alone to read."""
+    place = workspace.root / ".session"
+    if not place.is_file():
+        write_secret(place, new_token().encode())
+    return place.read_text(encoding="ascii")
+
+
+def _same(given: str, expected: str) -> bool:
+    return secrets.compare_digest(given.encode(), expected.encode())
+
+
+def cookie_name(port: int) -> str:
+    """A browser sends a cookie to every port of a machine, so each studio has a name of its own."""
+    return f"tacit_studio_{port}"
 
 
 def new_token() -> str:

@@ -1,13 +1,13 @@
-"""Data sets as the studio names them: files of the workspace, and the embedded ones."""
+"""Data sets as the studio names them: files of the workspace, embedded ones, and TACIT_DATA's."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
+from tacit.arrays import Cube, Floats
 from tacit.data import Dataset, load_dataset
-from tacit.data.load import EMBEDDED
+from tacit.data.formats import open_npz
+from tacit.data.load import EMBEDDED, known_names, load_series
 from tacit.errors import TacitError
 from tacit.report.charts import Line, alt, colour_of, line_chart
 from tacit.studio.workspace import Workspace
@@ -18,7 +18,13 @@ _MOST_STEPS = 600  # a screen shows no more
 
 
 def data_names(workspace: Workspace) -> list[str]:
-    """Imported files first, then what the package brings."""
+    """Imported files first, what the package brings, then what lies in TACIT_DATA."""
+    near = near_names(workspace)
+    return [*near, *sorted(set(known_names()) - set(near), key=str.lower)]
+
+
+def near_names(workspace: Workspace) -> list[str]:
+    """Imported files first, then what the package brings: few enough to be looked through."""
     own = [name.removesuffix(".npz") for name in workspace.names("data", "*.npz")]
     return [*own, *(name for name in EMBEDDED if name not in own)]
 
@@ -28,7 +34,7 @@ def data_argument(workspace: Workspace, name: str) -> str:
     file = workspace.place("data", f"{name}.npz")
     if file.is_file():
         return str(file)
-    if name in EMBEDDED:
+    if name in EMBEDDED or name in known_names():
         return name
     raise TacitError(f"there is no data set {name!r} in the workspace; import one on 'Data'.")
 
@@ -38,9 +44,31 @@ def load_named(workspace: Workspace, name: str) -> Dataset:
     return load_dataset(data_argument(workspace, name))
 
 
-def name_of_argument(argument: str) -> str:
-    """The studio's name of what `--data` was given."""
-    return Path(argument).stem if argument.endswith(".npz") else argument
+def unlabelled_series(workspace: Workspace, name: str) -> Cube | None:
+    """The series of a file that was imported without labels; None if it has some."""
+    file = workspace.place("data", f"{name}.npz")
+    if not file.is_file():
+        return None
+    arrays = open_npz(file)
+    if "X" not in arrays or "y" in arrays:
+        return None
+    return load_series(file)
+
+
+def series_chart(series: Cube, *, channel: int = 0) -> alt.LayerChart:
+    """The first series of data without labels."""
+    if not 0 <= channel < series.shape[1]:
+        raise TacitError(f"there are channels 0 to {series.shape[1] - 1}, got {channel}.")
+    shown, step = series[:SERIES_PER_CLASS, channel], max(1, series.shape[2] // _MOST_STEPS)
+    lines = [
+        Line(f"series {n + 1}", _points(row, step), colour=colour_of(0), width=1.3, dots=False)
+        for n, row in enumerate(shown)
+    ]
+    return line_chart("The first series", lines, x="step", y="value", legend=False)
+
+
+def _points(row: Floats, step: int) -> list[tuple[float, float]]:
+    return [(float(at), float(row[at])) for at in range(0, len(row), step)]
 
 
 def class_charts(data: Dataset, *, channel: int = 0) -> list[alt.LayerChart]:
@@ -60,7 +88,7 @@ def class_charts(data: Dataset, *, channel: int = 0) -> list[alt.LayerChart]:
             [
                 Line(
                     f"series {n + 1}",
-                    [(at, float(row[at])) for at in range(0, data.length, step)],
+                    _points(row, step),
                     colour=colour_of(place),
                     width=1.3,
                     dots=False,

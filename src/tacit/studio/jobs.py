@@ -28,6 +28,8 @@ from tacit.system.files import write_atomic
 
 State = Literal["running", "done", "failed", "cancelled", "interrupted"]
 MOST_RUNNING = 2  # each takes a core
+FOLDER = "{job}"  # in an argument: the job's own folder
+CHECKPOINT = "checkpoint"
 _START_SECONDS = 15.0
 
 
@@ -47,6 +49,11 @@ class Job:
     def command(self) -> str:
         """What to type for the same result."""
         return shlex.join(("tacit", *(word for word in self.arguments if word != "--json")))
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether it left a checkpoint from which its command goes on."""
+        return (self.folder / CHECKPOINT).is_file()
 
     def progress(self) -> dict[str, Any]:
         """The last line that the command reported."""
@@ -78,7 +85,7 @@ def start_job(workspace: Workspace, title: str, arguments: Sequence[str], **abou
     folder.mkdir()
     described = {
         "title": title,
-        "arguments": [*arguments, "--json"],
+        "arguments": [*(word.replace(FOLDER, str(folder)) for word in arguments), "--json"],
         "about": about,
         "started": time.time(),
     }
@@ -88,13 +95,17 @@ def start_job(workspace: Workspace, title: str, arguments: Sequence[str], **abou
 
 
 def resume_job(workspace: Workspace, name: str) -> Job:
-    """Run an interrupted, cancelled or failed job's command again in its folder."""
+    """Run an interrupted, cancelled or failed job's command again, from its checkpoint if any."""
     job = load_job(workspace, name)
     if job.state in ("running", "done"):
         raise TacitError(f"this job is {job.state}; there is nothing to resume.")
     _check_room(workspace)
     for left in ("exit", "progress.jsonl", "result.json"):
         (job.folder / left).unlink(missing_ok=True)
+    if job.can_continue and "--resume" not in job.arguments:
+        described = json.loads(_text(job.folder / "job.json"))
+        described["arguments"].insert(-1, "--resume")
+        write_atomic(job.folder / "job.json", json.dumps(described).encode())
     _launch(job.folder)
     return load_job(workspace, name)
 
@@ -123,7 +134,7 @@ def load_job(workspace: Workspace, name: str) -> Job:
             folder=folder,
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise TacitError(f"{folder} is no job of the studio; remove the folder.") from error
+        raise TacitError(f"{folder} is not a job of the studio; remove the folder.") from error
 
 
 def list_jobs(workspace: Workspace) -> list[Job]:

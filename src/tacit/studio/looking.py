@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data import Dataset
 from tacit.errors import TacitError
 from tacit.local.device import Device
 from tacit.local.model import LocalModel, load_model
@@ -16,6 +15,7 @@ from tacit.local.releases.place import PlaceHead
 from tacit.report.charts import ChartType, Line, bar_chart, line_chart
 from tacit.report.local_charts import places_figure
 from tacit.report.look import FAMILY_COLOURS
+from tacit.studio.collecting import trained_on
 from tacit.studio.datasets import load_named
 from tacit.studio.workspace import Workspace
 
@@ -33,16 +33,23 @@ class Look:
     read: str  # what the server makes of it
     charts: list[ChartType]
     model: LocalModel
-    data: Dataset
+    data_name: str
+    means: str  # the class that this symbol stands for
 
 
 def look_at(workspace: Workspace, model_name: str, data_name: str, index: int) -> Look:
-    """Release one test series of `data_name` as its device would, many times over.
+    """Release one test series of `data_name`, or of data that fit, many times over.
 
     These releases stay on this machine: they show what could leave, and nothing is debited.
     """
-    folder = workspace.existing("models", model_name)
-    model = load_model(folder / "model.tacit")
+    model = load_model(workspace.existing("models", model_name) / "model.tacit")
+    found = data_name or trained_on(workspace, model_name, model)
+    if found is None:
+        raise TacitError(
+            f"no data set here has series that {model_name} reads ({model.n_channels} channels of "
+            f"{model.n_timepoints} samples); import one on 'Data'."
+        )
+    data_name = found
     data = load_named(workspace, data_name)
     if not 0 <= index < len(data.X_test):
         raise TacitError(
@@ -59,19 +66,20 @@ def look_at(workspace: Workspace, model_name: str, data_name: str, index: int) -
         read=model.labels(once)[0],
         charts=[_series(model, once, series[0]), _histogram(model, model.labels(many))],
         model=model,
-        data=data,
+        data_name=data_name,
+        means=_meaning(model, once),
     )
 
 
 def _series(model: LocalModel, once: Release, series: Floats) -> ChartType:
-    """The series; under it, for a place release, where the server thinks the evidence lies."""
+    """The series; shaded, for a place release, where the server thinks the evidence lies."""
     if isinstance(model.head, PlaceHead):
         where = model.places(once)
         return places_figure(
             series,
             edges=where.edges.tolist(),
             probability=where.posterior[0],
-            title="The series stays; below, where the server thinks its evidence lies",
+            title="The series stays; shaded, where the server thinks its evidence lies",
         )
     lines = [
         Line(f"channel {n}", list(enumerate(row.tolist())), dots=False, width=1.5)
@@ -79,6 +87,13 @@ def _series(model: LocalModel, once: Release, series: Floats) -> ChartType:
     ]
     title = "The series: it stays on the device"
     return line_chart(title, lines, x="step", y="value", legend=len(lines) > 1)
+
+
+def _meaning(model: LocalModel, once: Release) -> str:
+    """What a released symbol stands for, where it stands for one class."""
+    if model.head.kind != "label":
+        return ""
+    return f", which stands for class {model.classes[int(once.values[0])]}"
 
 
 def _histogram(model: LocalModel, labels: list[str]) -> ChartType:

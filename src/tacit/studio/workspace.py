@@ -5,6 +5,11 @@ uploads/   files as they were dropped, until they are imported
 models/    one bundle folder per training
 jobs/      one folder per command that was started here
 ledgers/   budget ledgers
+federations/  a party's output folder of a silo run, or a fleet's folder
+arena/     one folder of results per comparison
+pages/     HTML pages that trainings wrote
+releases/  what devices would send, one file per run
+stores/    releases that collectors counted, one file per model
 """
 
 from __future__ import annotations
@@ -15,7 +20,10 @@ from pathlib import Path
 
 from tacit.errors import TacitError
 
-ROOMS = ("data", "uploads", "models", "jobs", "ledgers")
+ROOMS = (
+    "data", "uploads", "models", "jobs", "ledgers", "stores", "federations", "arena", "pages",
+    "releases",
+)  # fmt: skip
 # Starts with a letter or digit: no hidden file, no option of a command, no way out of the folder.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,79}")
 
@@ -66,7 +74,7 @@ def checked_name(name: str) -> str:
     """A name that stays inside its room."""
     if not _NAME.fullmatch(name) or ".." in name:
         raise TacitError(
-            f"{name[:80]!r} is no name here; use letters, digits, '.', '-', '_' and spaces."
+            f"{name[:80]!r} is not a valid name; use letters, digits, '.', '-', '_' and spaces."
         )
     return name
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import time
+from pathlib import Path
 from typing import Any
 
 from fastapi.requests import Request
@@ -16,6 +18,8 @@ from tacit.guarantee import Guarantee, from_dict
 from tacit.report.charts import ChartType
 from tacit.report.look import environment, guarantee_html
 from tacit.report.render import embed
+from tacit.studio.collecting import Collectors
+from tacit.studio.plans.planner import Planner
 from tacit.studio.workspace import Workspace
 
 PAGES = (
@@ -24,7 +28,11 @@ PAGES = (
     ("/plan", "Plan"),
     ("/train", "Train"),
     ("/look", "Look"),
+    ("/device", "Device"),
+    ("/population", "Population"),
+    ("/federation", "Federation"),
     ("/budget", "Budget"),
+    ("/arena", "Arena"),
     ("/jobs", "Jobs"),
 )
 MOST_BODY = 64 * 1024
@@ -34,6 +42,23 @@ def workspace_of(request: Request) -> Workspace:
     """The workspace that this studio shows."""
     found: Workspace = request.app.state.workspace
     return found
+
+
+def collectors_of(request: Request) -> Collectors:
+    """The collectors of this studio's workspace."""
+    found: Collectors = request.app.state.collectors
+    return found
+
+
+def planner_of(request: Request) -> Planner:
+    """The plans that this studio has at work."""
+    found: Planner = request.app.state.planner
+    return found
+
+
+def fragment(template: str, **values: Any) -> str:
+    """Part of a page from its template."""
+    return _templates().get_template(template).render(**values)
 
 
 def show(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -53,14 +78,25 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
     return HTMLResponse(text, status_code=status)
 
 
-def refusal(request: Request, sentence: str) -> HTMLResponse:
+def refusal(request: Request, sentence: str, *, status: int = 422) -> HTMLResponse:
     """The page that says why something was refused."""
-    return show(request, "refusal.html", status=422, sentence=sentence)
+    return show(request, "refusal.html", status=status, sentence=sentence)
 
 
 def figure(chart: ChartType) -> Markup:
     """A chart as part of a page."""
     return Markup(embed(chart))  # its labels are escaped where it is made
+
+
+def written_page(file: Path, *, policy: str, back: tuple[str, str]) -> HTMLResponse:
+    """A page that a command wrote, with a way back to the studio above it."""
+    path, words = back
+    links = Markup(
+        '<nav class="top" aria-label="Studio"><p class="bar"><a class="brand" href="/">Tacit</a>'
+        '<a href="{}">{}</a></p></nav>'
+    ).format(path, words)
+    text = file.read_text(encoding="utf-8").replace("<body>", f"<body>\n{links}", 1)
+    return HTMLResponse(text, headers={"Content-Security-Policy": policy})
 
 
 def guarantee_box(guarantee: Guarantee | dict[str, Any]) -> Markup:
@@ -77,9 +113,9 @@ async def json_body(request: Request) -> dict[str, Any]:
 
         found = json.loads(body)
     except ValueError as error:
-        raise TacitError("the page sent something that is no JSON; load it again.") from error
+        raise TacitError("the page sent something that is not JSON; reload it.") from error
     if not isinstance(found, dict):
-        raise TacitError("the page sent something that is no JSON object; load it again.")
+        raise TacitError("the page sent something that is not a JSON object; reload it.")
     return found
 
 
@@ -110,11 +146,21 @@ def number_of(body: dict[str, Any], key: str) -> float:
         raise TacitError(f"{key} must be a number, got {body.get(key)!r}.") from error
 
 
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400.0 else f"{seconds / 3600:.1f} h"
+
+
 @functools.cache
 def _templates() -> Environment:
     loader = ChoiceLoader([PackageLoader("tacit.studio"), PackageLoader("tacit.report")])
     found = environment(loader)
     found.filters["percent"] = lambda value: f"{100 * value:.1f} %"
+    found.filters["duration"] = duration
+    found.filters["moment"] = lambda at: time.strftime("%d %b, %H:%M", time.localtime(at))
+    found.filters["megabytes"] = lambda value: f"{value:,.{int(value < 10)}f} MB"
     found.globals["figure"] = figure
     found.globals["guarantee_box"] = guarantee_box
     return found

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from urllib.parse import urlencode
+
 from fastapi import APIRouter
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from tacit.data import load_dataset
 from tacit.errors import TacitError
-from tacit.studio.datasets import MOST_CLASSES, class_charts, data_argument, data_names
-from tacit.studio.jobs import start_job
+from tacit.studio.datasets import (
+    MOST_CLASSES,
+    class_charts,
+    data_names,
+    load_named,
+    near_names,
+    series_chart,
+    unlabelled_series,
+)
+from tacit.studio.dry_runs import dry_run, import_options, size_of
+from tacit.studio.jobs import list_jobs, start_job
 from tacit.studio.pages.common import json_body, show, text_of, workspace_of
-from tacit.studio.workspace import checked_name
+from tacit.studio.previews import ROLES, preview_of
+from tacit.studio.workspace import Workspace, checked_name
+from tacit.system.files import written_whole
 
 router = APIRouter()
 MOST_UPLOAD = 2 * 1024**3
@@ -26,37 +39,97 @@ CORRECTIONS = (
 def data(request: Request) -> HTMLResponse:
     """What is there, and where to drop a file."""
     workspace = workspace_of(request)
+    near = near_names(workspace)
     uploads = workspace.names("uploads")
-    return show(request, "data.html", names=data_names(workspace), uploads=uploads)
+    done = _imported(workspace)
+    return show(
+        request,
+        "data.html",
+        names=near,
+        others=data_names(workspace)[len(near) :],
+        uploads=[name for name in uploads if name not in done],
+        imported=[name for name in uploads if name in done],
+    )
+
+
+def _imported(workspace: Workspace) -> set[str]:
+    """Dropped files that an import has read since."""
+    jobs = [job for job in list_jobs(workspace) if job.about.get("kind") == "import"]
+    found = set()
+    for job in jobs:
+        source = workspace.place("uploads", job.about["source"])
+        if job.state == "done" and source.exists() and source.stat().st_mtime <= job.started:
+            found.add(source.name)
+    return found
+
+
+@router.post("/data/uploads")
+async def new_folder(request: Request) -> JSONResponse:
+    """A folder for files that belong together, as a record's header and samples do."""
+    body = await json_body(request)
+    place = workspace_of(request).free("uploads", Path(text_of(body, "name")).stem)
+    place.mkdir()
+    return JSONResponse({"name": place.name})
 
 
 @router.put("/data/upload/{name}")
 async def upload(request: Request, name: str) -> JSONResponse:
     """Store a dropped file; it is complete or it is not there."""
-    place = workspace_of(request).place("uploads", name)
-    part = place.with_name(f"{place.name}.part")
+    return await _store(request, workspace_of(request).place("uploads", name))
+
+
+@router.put("/data/upload/{folder}/{name}")
+async def upload_into(request: Request, folder: str, name: str) -> JSONResponse:
+    """Store one of several files that belong together."""
+    place = workspace_of(request).existing("uploads", folder) / checked_name(name)
+    return await _store(request, place, before=size_of(place.parent))
+
+
+async def _store(request: Request, place: Path, *, before: int = 0) -> JSONResponse:
+    name = place.name
+    _check_size(name, before + int(request.headers.get("content-length") or 0))
     size = 0
-    try:
-        with part.open("wb") as file:
-            async for piece in request.stream():
-                size += len(piece)
-                if size > MOST_UPLOAD:
-                    raise TacitError(
-                        f"{name} is larger than {MOST_UPLOAD // 1024**3} GB; import it with "
-                        "'tacit data import' instead."
-                    )
-                file.write(piece)
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
-    return JSONResponse({"name": place.name, "bytes": size})
+    with written_whole(place) as file:
+        async for piece in request.stream():
+            size += len(piece)
+            _check_size(name, before + size)
+            file.write(piece)
+    return JSONResponse({"name": name, "bytes": size})
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > MOST_UPLOAD:
+        raise TacitError(
+            f"{name} is larger than {MOST_UPLOAD // 1024**3} GB; import it with "
+            "'tacit data import' instead."
+        )
 
 
 @router.get("/data/import/{name}")
 def correct(request: Request, name: str) -> HTMLResponse:
-    """What to say about a file before it is imported."""
-    workspace_of(request).existing("uploads", name)
-    return show(request, "import.html", name=name)
+    """How a file would be read with what is said in the address, and what to say instead."""
+    source, said = workspace_of(request).existing("uploads", name), _said(request)
+    preview = preview_of(source, said)
+    return show(
+        request,
+        "import.html",
+        name=name,
+        said=said,
+        preview=preview,
+        roles=ROLES,
+        files=sorted(path.name for path in source.iterdir()) if source.is_dir() else [],
+    )
+
+
+@router.get("/data/import/{name}/tried")
+def tried(request: Request, name: str) -> JSONResponse:
+    """What the importer would make of it; a dry run takes seconds, so the page asks for it."""
+    source = workspace_of(request).existing("uploads", name)
+    return JSONResponse(dry_run(source, _said(request)))
+
+
+def _said(request: Request) -> dict[str, str]:
+    return {key: value for key in CORRECTIONS if (value := request.query_params.get(key))}
 
 
 @router.post("/data/import/{name}")
@@ -66,15 +139,15 @@ async def start_import(request: Request, name: str) -> JSONResponse:
     source = workspace.existing("uploads", name)
     body = await json_body(request)
     out = workspace.free("data", source.stem, ".npz")
-    said = [(key, text_of(body, key)) for key in CORRECTIONS]
-    options = [word for key, value in said if value for word in (f"--{key}", value)]
+    said = {key: value for key in CORRECTIONS if (value := text_of(body, key))}
     job = start_job(
         workspace,
         f"Import {name}",
-        ["data", "import", str(source), "--out", str(out), *options],
+        ["data", "import", str(source), "--out", str(out), *import_options(said)],
         kind="import",
         data=out.stem,
         source=name,
+        said=urlencode(said),
     )
     return JSONResponse({"job": job.id})
 
@@ -83,7 +156,11 @@ async def start_import(request: Request, name: str) -> JSONResponse:
 def one(request: Request, name: str, channel: int = 0) -> HTMLResponse:
     """Series per class, and what is in the file."""
     workspace = workspace_of(request)
-    found = load_dataset(data_argument(workspace, checked_name(name)))
+    plain = unlabelled_series(workspace, checked_name(name))
+    if plain is not None:
+        chart = series_chart(plain, channel=channel)
+        return show(request, "unlabelled.html", name=name, shape=plain.shape, chart=chart)
+    found = load_named(workspace, name)
     return show(
         request,
         "dataset.html",

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
-from tacit.studio.jobs import Job, cancel_job, list_jobs, load_job, resume_job
+from tacit.studio.jobs import cancel_job, list_jobs, load_job, resume_job
 from tacit.studio.pages.common import show, workspace_of
+from tacit.studio.pages.live import event_stream
 from tacit.studio.results import summary_of
-from tacit.studio.workspace import Workspace
 
 router = APIRouter()
-_PAUSE_SECONDS = 0.25
 
 
 @router.get("/jobs")
@@ -39,7 +36,12 @@ async def events(request: Request, name: str) -> StreamingResponse:
     """Progress as server-sent events until the job has ended."""
     workspace = workspace_of(request)
     load_job(workspace, name)
-    return StreamingResponse(_watch(request, workspace, name), media_type="text/event-stream")
+
+    def said() -> tuple[bool, dict[str, Any]]:
+        found = load_job(workspace, name)
+        return found.state != "running", {"state": found.state, **found.progress()}
+
+    return event_stream(request, said)
 
 
 @router.post("/jobs/{name}/cancel")
@@ -52,20 +54,3 @@ def cancel(request: Request, name: str) -> JSONResponse:
 def resume(request: Request, name: str) -> JSONResponse:
     """Run its command again."""
     return JSONResponse({"state": resume_job(workspace_of(request), name).state})
-
-
-async def _watch(request: Request, workspace: Workspace, name: str) -> AsyncIterator[str]:
-    last = ""
-    while not await request.is_disconnected():
-        found = await asyncio.to_thread(load_job, workspace, name)
-        said = _event(found)
-        if said != last:
-            yield f"data: {said}\n\n"
-            last = said
-        if found.state != "running":
-            return
-        await asyncio.sleep(_PAUSE_SECONDS)
-
-
-def _event(found: Job) -> str:
-    return json.dumps({"state": found.state, **found.progress()})

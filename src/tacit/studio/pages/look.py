@@ -6,12 +6,14 @@ from fastapi import APIRouter
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
+from tacit.guarantee import rounded_up
+from tacit.local.release import SYMBOL_KINDS
+from tacit.studio.collecting import local_models
 from tacit.studio.datasets import data_argument, data_names
-from tacit.studio.jobs import list_jobs, start_job
+from tacit.studio.jobs import start_job
 from tacit.studio.looking import look_at
-from tacit.studio.pages.common import json_body, show, text_of, workspace_of
-from tacit.studio.pages.train import local_models
-from tacit.studio.workspace import Workspace, checked_name
+from tacit.studio.pages.common import json_body, number_of, show, text_of, workspace_of
+from tacit.studio.workspace import checked_name
 
 router = APIRouter()
 
@@ -26,29 +28,58 @@ def choose(request: Request) -> HTMLResponse:
 def look(request: Request, model: str, data: str = "", index: int = 0) -> HTMLResponse:
     """One test series and its releases."""
     workspace = workspace_of(request)
-    name = checked_name(data) if data else _trained_on(workspace, model)
-    found = look_at(workspace, checked_name(model), name, index)
+    found = look_at(workspace, checked_name(model), checked_name(data) if data else "", index)
     names = data_names(workspace)
-    return show(request, "look.html", name=model, data=name, names=names, look=found)
+    head = found.model.head
+    return show(
+        request,
+        "look.html",
+        name=model,
+        data=found.data_name,
+        names=names,
+        look=found,
+        epsilon=rounded_up(float(head.epsilon)),
+        attackable=head.kind in SYMBOL_KINDS,
+    )
 
 
 @router.post("/attack")
 async def attack(request: Request) -> JSONResponse:
-    """Re-identify series from published and from sound releases of a data set."""
+    """Re-identify series from published and from sound releases, of the model that is open."""
     workspace, body = workspace_of(request), await json_body(request)
-    name = checked_name(text_of(body, "data"))
+    name, model = checked_name(text_of(body, "data")), text_of(body, "model")
+    arguments = ["attack", "softshape", "--data", data_argument(workspace, name), "--no-trick"]
+    if model:
+        bundle = workspace.existing("models", checked_name(model))
+        arguments += ["--bundle", str(bundle), "--first", str(int(number_of(body, "index")))]
     job = start_job(
         workspace,
         f"Attack releases of {name}",
-        ["attack", "softshape", "--data", data_argument(workspace, name), "--no-trick"],
+        arguments,
         kind="attack",
         data=name,
+        model=model,
     )
     return JSONResponse({"job": job.id})
 
 
-def _trained_on(workspace: Workspace, model: str) -> str:
-    """The data set of the job that made this model; else the first that there is."""
-    made = (job for job in list_jobs(workspace) if job.about.get("model") == model)
-    found = next(made, None)
-    return found.about["data"] if found else data_names(workspace)[0]
+@router.post("/release")
+async def release(request: Request) -> JSONResponse:
+    """Release every test series once, as its device would; the ledger is debited first."""
+    workspace, body = workspace_of(request), await json_body(request)
+    model, name = checked_name(text_of(body, "model")), checked_name(text_of(body, "data"))
+    bundle = workspace.existing("models", model)
+    ledger = workspace.place("ledgers", f"{model}.db")
+    out = workspace.free("releases", model, ".jsonl")
+    job = start_job(
+        workspace,
+        f"Releases of {name} by {model}",
+        ["release", str(bundle), "--data", data_argument(workspace, name), "--out", str(out),
+         "--ledger", str(ledger)],
+        kind="release",
+        data=name,
+        model=model,
+        ledger=ledger.name,
+        out=out.name,
+    )  # fmt: skip
+    return JSONResponse({"job": job.id})

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse
 
+from tacit.studio.advice import plain_advice
 from tacit.studio.jobs import list_jobs
 from tacit.studio.pages.common import show, workspace_of
 
@@ -19,7 +20,8 @@ def start(request: Request) -> HTMLResponse:
     return show(
         request,
         "start.html",
+        advice=plain_advice(),
         data=workspace.names("data", "*.npz"),
-        models=workspace.names("models"),
+        models=[name for name in workspace.names("models") if not name.endswith(".json")],
         jobs=list_jobs(workspace)[:5],
     )

@@ -17,33 +17,47 @@ from tacit.arena.store import Store, read_records
 from tacit.arena.suites import suite_tasks
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee, Unprotected
-from tacit.report.arena_page import write_arena_page
-from tacit.report.arena_tables import budget_name, short_guarantee
+from tacit.report.arena.page import write_arena_page
+from tacit.report.arena.tables import budget_name, short_guarantee
 from tacit.report.look import in_page
 
 SETS = ("GunPoint", "Coffee", "BeetleFly", "Herring", "DiatomSizeReduction")
-SUITES = ("softshape-table2", "softshape-table3", "fedst", "timefl", "frontier", "quick")
+SUITES = (
+    "softshape-table2", "softshape-table3", "fedst", "fedst-secure", "fedst-contract", "timefl",
+    "fleet-published", "frontier", "quick",
+)  # fmt: skip
+OWN_SETS = ("softshape-table2", "timefl", "fleet-published", "fedst-secure", "fedst-contract")
 
 
 def record(task: Any, number: int, **changes: Any) -> dict[str, Any]:
-    sound = task.suite in ("frontier", "timefl")
+    sound = task.suite == "frontier" or task.method == "timefl"
     guarantee = (
         DpGuarantee(epsilon=task.epsilon, model="local", unit="series")
         if sound
         else Unprotected(reason="of the test", nominal_epsilon=task.epsilon)
     )
     details: dict[str, Any] = {"train_seconds": 1.5}
-    if task.suite == "timefl":
+    if task.suite == "timefl" and task.method == "timefl":
         details |= {
             "accuracy_per_round": [0.5, 0.6, 0.7],
             "baselines": {"fedavg": 0.9, "central_dp": 0.8},
             "split": dict(task.options).get("split", "iid"),
             "mechanism": dict(task.options).get("mechanism", "privunit"),
         }
-        if dict(task.options).get("mode") == "published":
-            details["nominal_delta_per_round"] = [1e-9, 1e-7, 1e-5]
-    if task.method == "fedst" and dict(task.options).get("engine") != "twin":
-        details |= {"search_seconds": 1.0 + number % 5, "n_examined": 50, "bytes_sent": 2_000_000}
+    if task.method == "timefl-published":
+        ended = "delta" if (task.epsilon or 100.0) < 100.0 else "convergence"
+        details |= {"accuracy_per_round": [0.5, 0.6, 0.7], "rounds": 3, "delta_limit": 0.1,
+                    "ended_by": ended, "clip_norm": 5.0,
+                    "nominal_delta_per_round": [1e-9, 1e-7, 1e-5]}  # fmt: skip
+    if task.suite == "fedst-secure":
+        details |= {"predictions": "abc", "shapelets": "0:1:2 3:4:5", "bytes_sent": 2_000_000}
+        details["search_seconds_without_compiling"] = 1.0 + number % 5
+    if task.suite == "fedst-contract":
+        found = {"real_seconds": 1.2, "n_examined": 50, "accuracy": 0.9}
+        shares = [
+            {**found, "share": 0.1 * i, "contract": 1.0 + i, "kept": i == 1} for i in range(1, 10)
+        ]
+        details |= {"full": found, "again": found, "contracts": shares}
     return {
         "task": task.to_dict(),
         "status": "done",
@@ -63,7 +77,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with records of every suite, for reading only."""
     folder = tmp_path_factory.mktemp("arena")
     for suite in SUITES:
-        choice = Choice(data=None if suite in ("timefl", "fedst") else SETS, seeds=(0, 1))
+        seeds = (0,) if suite == "softshape-table2" else (0, 1)
+        choice = Choice(data=None if suite in OWN_SETS else SETS, seeds=seeds)
         lines = [record(task, number) for number, task in enumerate(suite_tasks(suite, choice))]
         (folder / suite).mkdir()
         text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -89,13 +104,25 @@ def quick(everything: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.seconds
+def test_a_contents_list_comes_first_and_a_figure_opens_every_part(page: str) -> None:
+    links = re.findall(r'<li><a href="#([^"]+)">', page)
+    assert len(links) == len(SUITES)
+    assert page.index(f'href="#{links[0]}"') < page.index("<table")
+    for link in links:
+        _, part = page.split(f'<h2 id="{link}">')
+        assert 0 < part.index("<svg") < part.index("<table")
+
+
+@pytest.mark.seconds
 def test_the_page_holds_every_table_and_loads_nothing(page: str) -> None:
     assert len(page) < 1_500_000
     for words in (
-        "What may be concluded", "Table 2", "Table 3", "Table 4", "Fig. 2", "Fig. 4", "Fig. 5",
+        "How to read it", "Table 2", "Table 3", "Table 4", "Fig. 2", "Fig. 4", "Fig. 5",
         "delta, 100 clients", "Fig. 7", "Fig. 8", "Frontier",
-        "Fig. 7: seconds of the federated search", "Fig. 10: accuracy under a time contract",
-        "DP-TimeFL", "Guarantees", "0.722", "0.565",
+        "Fig. 7: seconds of the federated search", "Fig. 10: real time against the contract",
+        "Fig. 10: accuracy under a time contract", "6 of 54 searches on 6 sets ended within",
+        "DP-TimeFL", "Guarantees", "0.722", "0.565", "Fig. 3: WISDM, 100 clients, tuned preset",
+        'DP-TimeFL "8": delta ends it after round 3', "Fig. 5: MFD",
     ):  # fmt: skip
         assert words in page, words
     assert not re.search(r"<script|<link|<img|@import|url\(|src=", page)
@@ -128,13 +155,14 @@ def test_their_number_stands_beside_ours(everything: Path, page: str) -> None:
         for r in read_records(everything / "softshape-table2")
         if r["task"]["method"] == "rocket" and r["task"]["epsilon"] is None
     ]
-    expected = f"<td>rocket</td><td>0.898</td><td>{sum(mine) / len(mine):.3f}</td><td>0.565</td>"
-    assert expected in page
+    cells = ("rocket", "0.898", f"{sum(mine) / len(mine):.3f}", "0.565")
+    assert "".join(f'<td class="short">{cell}</td>' for cell in cells) in page
 
 
 def test_an_epsilon_without_a_guarantee_is_called_nominal(page: str) -> None:
-    start = page.index("<h2>DP-SoftShape, Table 2")
-    published = page[start : page.index("<h2>", page.index("<h2>DP-SoftShape, Table 3") + 1)]
+    start = page.index('<h2 id="dp-softshape-table-2')
+    table3 = page.index('<h2 id="dp-softshape-table-3')
+    published = page[start : page.index("<h2", table3 + 1)]
     budgets = re.findall(r"(.{8})epsilon = [\d.]+", published)
     assert budgets
     assert set(budgets) == {"nominal "}
@@ -162,7 +190,7 @@ def test_uncommitted_results_are_left_out(quick: Path) -> None:
     task = suite_tasks("quick", Choice(data=SETS, methods=("1-nn",), seeds=(9,)))[0]
     Store(quick).append(record(task, 0, commit="abc-dirty", accuracy=0.123456))
     page = write_arena_page(quick)["report"].read_text()
-    assert "1 tasks were made by uncommitted code: they are left out." in page
+    assert "1 tasks were made by uncommitted code: they are left out where" in page
     with pytest.raises(TacitError, match="no finished task"):
         write_arena_page(quick / "nothing")
 

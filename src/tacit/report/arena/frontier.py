@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.arena.statistics import label_of
 from tacit.guarantee import rounded_up
-from tacit.report.arena_tables import (
+from tacit.report.arena.tables import (
     Record,
     Section,
     budget_name,

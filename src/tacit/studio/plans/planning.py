@@ -1,4 +1,4 @@
-"""What to expect before training: accuracy by epsilon under the ceiling, odds, and devices.
+"""What to expect before training: accuracy by epsilon under the ceiling, odds, devices, costs.
 
 The expected accuracy comes from a quick classifier on at most `MOST_SERIES` training series, held
 out one by one; no test series is looked at.
@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tacit._version import VERSION
 from tacit.data import Dataset
 from tacit.local.encoding.body import train_kernels
 from tacit.local.releases.channel import accuracy_ceiling, design_channel, label_gain
 from tacit.studio.datasets import load_named
+from tacit.studio.plans.costs import FLEET_DELTA, fleet_rows, silo_rows
 from tacit.studio.workspace import Workspace
 from tacit.system.files import write_atomic
 
-EPSILONS = tuple(round(float(value), 3) for value in np.geomspace(0.1, 10.0, 25))
+EPSILONS = (
+    0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0,
+    8.0, 10.0,
+)  # fmt: skip
 MOST_SERIES = 300
 _HALF_WIDTH = 0.02
 _NORMAL = 1.96  # the 97.5 % quantile
@@ -35,21 +41,38 @@ class Plan:
     n_used: int
     commonest: float
     rows: list[dict[str, float]]
+    fleet: list[dict[str, Any]]
+    fleet_delta: float
+    silo: list[dict[str, Any]]
 
 
-def plan_for(workspace: Workspace, name: str) -> Plan:
-    """The plan of a data set, computed once and kept in the workspace."""
-    kept = workspace.place("data", f"{name}.plan.json")
-    source = workspace.place("data", f"{name}.npz")
-    if kept.exists() and (not source.exists() or kept.stat().st_mtime >= source.stat().st_mtime):
-        return Plan(**json.loads(kept.read_text(encoding="utf-8")))
+def kept_plan(workspace: Workspace, name: str) -> Plan | None:
+    """The plan of a data set, if it was computed since the data changed."""
+    kept, source = kept_place(workspace, name), workspace.place("data", f"{name}.npz")
+    if not kept.exists() or (source.exists() and kept.stat().st_mtime < source.stat().st_mtime):
+        return None
+    return _read_plan(kept)
+
+
+def kept_place(workspace: Workspace, name: str) -> Path:
+    """Where the plan of a data set is kept."""
+    return workspace.place("data", f"{name}.plan.json")
+
+
+def write_plan(workspace: Workspace, name: str) -> None:
+    """Compute the plan of a data set and keep it in the workspace."""
     made = make_plan(load_named(workspace, name))
-    plain: dict[str, Any] = {
-        field: getattr(made, field)
-        for field in ("data", "n_classes", "n_used", "commonest", "rows")
-    }
-    write_atomic(kept, json.dumps(plain).encode())
-    return made
+    plain = {field.name: getattr(made, field.name) for field in fields(made)}
+    text = json.dumps({"version": VERSION, **plain})
+    write_atomic(kept_place(workspace, name), text.encode())
+
+
+def _read_plan(path: Path) -> Plan | None:
+    """What was computed before; None if another version did it."""
+    plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    known = {field.name for field in fields(Plan)}
+    version = plain.pop("version", None)
+    return Plan(**plain) if version == VERSION and plain.keys() == known else None
 
 
 def make_plan(data: Dataset, *, seed: int = 0) -> Plan:
@@ -67,6 +90,9 @@ def make_plan(data: Dataset, *, seed: int = 0) -> Plan:
         n_used=len(used),
         commonest=float(prior.max() / prior.sum()),
         rows=[_row(epsilon, gain, prior) for epsilon in EPSILONS],
+        fleet=fleet_rows(data, EPSILONS),
+        fleet_delta=FLEET_DELTA,
+        silo=silo_rows(data),
     )
 
 

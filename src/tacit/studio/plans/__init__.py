@@ -1,0 +1,1 @@
+"""What to expect before training, computed apart from the pages."""
