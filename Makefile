@@ -12,7 +12,7 @@ export NUMBA_NUM_THREADS ?= 1
 # PyTorch, Flower or JAX anew, which takes most of its time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-quick test-newer check bench clean
+.PHONY: install demo test test-quick test-newer check docs bench clean
 
 install: $(STAMP)
 
@@ -42,10 +42,14 @@ test-newer:
 	TACIT_LEFT_OUT="networks silo arena" .venv-newer/bin/python -m pytest -n 2 --dist loadfile \
 	  --no-loadscope-reorder -m "not slow and not silo" --ignore tests/silo
 
-check: $(STAMP)
+check: $(STAMP) docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site, strictly and without a network, into site/.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The quick ones, each a ratio or a rate measured in one run. Accuracies are measured by the suites
 # of `tacit arena run`.
@@ -54,4 +58,4 @@ bench: $(STAMP)
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-newer
+	rm -rf $(VENV) .venv-newest .venv-newer site

@@ -67,10 +67,12 @@ class LocalFleet:
             "round_seconds": 4.0,
         }
         request = FleetRequest(**(settings | changes))
-        hosts = Hosts(port=free_ports(20), listen=listen)
+        hosts = Hosts(port=free_ports(16 + request.n_nodes), listen=listen)
         set_up(folder, load_dataset(DATA), request, hosts, seed=0)
         for node in (folder / "nodes").glob("*/node.toml"):  # each fleet's persons are its own
             node.write_text(node.read_text() + 'ledgers = "../../persons"\n')
+        shuffler = self.path("shuffler")  # tests wait for counts
+        shuffler.write_text(shuffler.read_text() + 'count_shown_to = "127.0.0.1"\n')
         self.fleet: RunDescription = read_run(folder / "plan.toml")
         self.server_config = folder / "server" / "server.toml"
         self.server: ServerConfig = read_config(self.server_config, ServerConfig)
@@ -112,7 +114,20 @@ class LocalFleet:
             kill_group(int(pid.read_text()))
 
     def kill_superlink(self) -> None:
-        kill_group(int((self.server.state / "superlink.pid").read_text()))
+        """Kill the SuperLink, and wait until the server has started another."""
+        before = self._superlink()
+        kill_group(before)
+        wait_until(lambda: self._superlink() != before, seconds=240, what="another SuperLink")
+
+    def kill_server(self) -> None:
+        """As a power cut would: the server, and its SuperLink with it."""
+        process = self.running.pop("server")
+        process.kill()
+        kill_group(self._superlink())
+        process.communicate()
+
+    def _superlink(self) -> int:
+        return int((self.server.state / "superlink.pid").read_text())
 
     def stop_all(self) -> None:
         for process in self.running.values():
@@ -122,7 +137,7 @@ class LocalFleet:
                     stream.close()
 
     def status(self) -> dict[str, Any]:
-        return analyser_status(self.server, wait_seconds=20)
+        return analyser_status(self.server, wait_seconds=90)
 
     def shuffler_status(self) -> dict[str, Any]:
         return shuffler_status(self.server)

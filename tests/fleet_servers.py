@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.fleet.deployment.analyser import Analyser
+from tacit.fleet.deployment.batches.pools import PermutedPool, Pool, SignedPool
+from tacit.fleet.deployment.batches.records import record_size
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.share_sums import ShareSums
+from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.deployment.seal import Opener, Sealer, new_key, sealed_size
 from tacit.fleet.deployment.shuffler import Batch, Shuffler
-from tacit.fleet.deployment.wire.pools import PermutedPool, Pool, SignedPool
-from tacit.fleet.deployment.wire.records import record_size
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.share_sums import ShareSums
-from tacit.fleet.deployment.wire.signatures import digest_of, new_signing_key, sign
 from tacit.fleet.learning.learner import Learner
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.protocol import Parts

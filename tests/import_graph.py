@@ -18,6 +18,8 @@ LAYERS = {
     "audit": 2,
     "report": 2,
     "arena": 2,
+    "hybrid": 2,
+    "disclosure": 3,
     "studio": 3,
     "cli": 4,
     "__main__": 5,

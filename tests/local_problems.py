@@ -20,7 +20,10 @@ from tacit.local.releases.vector import VectorHead
 
 @cache
 def italy() -> Dataset:
-    return load_dataset("ItalyPowerDemand")
+    data = load_dataset("ItalyPowerDemand")
+    for shared in (data.X_train, data.y_train, data.X_test, data.y_test):
+        shared.setflags(write=False)
+    return data
 
 
 @cache

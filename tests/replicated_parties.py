@@ -95,3 +95,18 @@ def one_share_only(x: NDArray[Any]) -> list[Pair]:
     nothing = np.zeros(x.shape, dtype=np.uint64)
     parts = [nothing, nothing, x.astype(np.uint64)]
     return [(parts[i], parts[(i + 1) % 3]) for i in range(3)]
+
+
+def with_altered_byte(share: Any, place: int) -> Any:
+    """The same share with one byte of its words changed, as a cheating party would send it."""
+    from spu import libspu
+
+    chunk, changed = libspu.ValueChunk(), libspu.ValueChunk()
+    chunk.ParseFromString(share.share_chunks[0])
+    content = bytearray(chunk.content)
+    content[place] ^= 1
+    changed.content, changed.total_bytes = bytes(content), len(content)
+    changed.chunk_offset = 0
+    made = libspu.Share()
+    made.meta, made.share_chunks = share.meta, [changed.SerializeToString()]
+    return made

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,8 @@ SHORT = Limits(join_seconds=90.0, silence_seconds=10.0, engine_seconds=180.0)
 
 def environment() -> dict[str, str]:
     """The tests' own folder on the path, so that parties can import `silo_programs`."""
-    return {**os.environ, "PYTHONPATH": str(HERE)}
+    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def shared_cache(factory: pytest.TempPathFactory) -> Path:
@@ -82,11 +83,13 @@ class Federation:
         np.savez(path, X=own_X if X is None else X, y=own_y if y is None else y)
         return path
 
-    def start(self, name: str, *, data: Path | None = None, prelude: str = "") -> None:
+    def start(
+        self, name: str, *, data: Path | None = None, prelude: str = "", more: Sequence[str] = ()
+    ) -> None:
         """Start one party with the command line; `prelude` is Python that runs before."""
         arguments = ["silo", "party", str(self.configs[name]), "--json"]
         arguments += ["--data", str(data or self.data_file(name))]
-        arguments += ["--program", self.terms.program]
+        arguments += ["--program", self.terms.program, *more]
         code = f"{prelude}\nimport sys\nfrom tacit.cli.app import run\nsys.exit(run({arguments!r}))"
         self.running[name] = subprocess.Popen(
             [sys.executable, "-c", code],

@@ -21,13 +21,15 @@ SMALL = {
 }
 
 
-def owners(*counts: int, length: int = 12) -> list[LocalInputs]:
+def owners(*counts: int, length: int = 12, n_channels: int = 1) -> list[LocalInputs]:
+    """Every channel holds the same shape of its class, shifted, under noise of its own."""
     rng = np.random.default_rng(1)
     found = []
     for count in counts:
         y = np.arange(count) % 3
         shift = np.sin(np.arange(length) * (1 + y)[:, None])[:, None, :]
-        X = rng.normal(size=(count, 1, length)) + 2 * shift
+        shapes = [np.roll(shift, c, axis=2) for c in range(n_channels)]
+        X = rng.normal(size=(count, n_channels, length)) + 2 * np.concatenate(shapes, axis=1)
         found.append(LocalInputs(X=X, y=y.astype(np.intp), private={"seed": 9}))
     return found
 
@@ -39,6 +41,7 @@ def plan_for(inputs: list[LocalInputs], **params: object) -> Plan:
         protocol=default_protocol(len(inputs)),
         classes=("a", "b", "c"),
         series_length=12,
+        n_channels=inputs[0].X.shape[1],
         counts=tuple(len(own.X) for own in inputs),
         params=settings_from(SMALL | params).to_params(),
     )

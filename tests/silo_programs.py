@@ -10,6 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from tacit.silo.fedst import transform
+from tacit.silo.fedst.program import fedst_program
 from tacit.silo.fedst.secure_distances import NARROW_DISTANCES
 from tacit.silo.plan import Plan
 from tacit.silo.secure.kernels import SORTED_LOW_BITS
@@ -98,18 +100,41 @@ def slow_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramRe
     """
     shared = share_all(session, inputs, plan)
     everything = session.run(join, *shared)
-    static = {"cap": 0, "shift": 4}
+    series = session.share(
+        "cube",
+        encode(inputs.X)[:, None] if session.rank == 0 else None,
+        owner=0,
+        shape=(plan.counts[0], 1, plan.series_length),
+    )
+    row = session.share(
+        "row",
+        encode(inputs.X)[0] if session.rank == 0 else None,
+        owner=0,
+        shape=(plan.series_length,),
+    )
+    static = {
+        "counts": (1,),
+        "lengths": (plan.series_length,),
+        "channels": (0,),
+        "caps": (0,),
+        "shifts": (4,),
+    }
     for step in range(600):
         if step == 3:
             say_working()
         everything = session.run(double, everything)
         for _ in range(8):
-            operands = (everything, everything, shared[0])
-            found = session.run_kernel(NARROW_DISTANCES, *operands, static=static)
+            found = session.run_kernel(NARROW_DISTANCES, series, series, row, static=static)
             session.free(found)
         time.sleep(0.01)
     session.reveal(everything, to=0, what="everything")
     return ProgramResult()
+
+
+def forgetful_program(session: Session, inputs: LocalInputs, plan: Plan) -> ProgramResult:
+    """FedST with so little room for intervals and words that they are sent twice."""
+    transform.KEPT_VALUES = transform.BLOCK_VALUES = 400
+    return fedst_program(session, inputs, plan)
 
 
 def say_working() -> None:

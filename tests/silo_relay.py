@@ -1,4 +1,4 @@
-"""A relay between two parties for tests, which cuts the engines' connections when it is told."""
+"""A relay between two parties for tests, which cuts or holds up engines' connections when told."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Relay:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._wish = threading.Event()
+        self._held = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
@@ -30,6 +31,10 @@ class Relay:
     def cut_engines(self) -> None:
         """Close every connection of an engine, and nothing else."""
         self._wish.set()
+
+    def hold_engines(self) -> None:
+        """Take nothing more from an engine's connection, and leave it open."""
+        self._held.set()
 
     def close(self) -> None:
         self._over.set()
@@ -44,6 +49,8 @@ class Relay:
                 assert isinstance(key.fileobj, socket.socket)
                 if key.fileobj is self._listener:
                     self._accept()
+                elif self._held.is_set() and key.fileobj in self._engines:
+                    self._selector.unregister(key.fileobj)
                 elif key.fileobj in self._pairs:
                     self._pass(key.fileobj)
         for end in (*self._pairs, self._listener):
@@ -79,7 +86,8 @@ class Relay:
             for one in (end, self._pairs[end]):
                 del self._pairs[one]
                 self._engines.discard(one)
-                self._selector.unregister(one)
+                with suppress(KeyError):  # it was held up
+                    self._selector.unregister(one)
                 one.close()
 
 

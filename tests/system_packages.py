@@ -1,4 +1,4 @@
-"""The browser, database server and compiler that tests need, or a word that one is missing."""
+"""System programs that tests need (browser, database, compiler, shells), or that one is missing."""
 
 from __future__ import annotations
 

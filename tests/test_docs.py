@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from command import tacit
+from guide_walk import BLOCK, WALKED
+from stand_ins import write_recordings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -22,10 +24,9 @@ PAGES = [
     *sorted((ROOT / "examples").glob("*.md")),
     *sorted((ROOT / "results").rglob("*.md")),
 ]
-BLOCK = re.compile(r"(<!-- not run: [^\n]+ -->\n)?^```(python|console)\n(.*?)^```", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)]*)?\)")
 # A path of this repository; `COMMIT:path` names a file of an earlier commit and is left out.
-FOLDERS = "benchmarks|docs|examples|results|src|tests"
+FOLDERS = "benchmarks|deploy|docs|examples|results|src|tests"
 PLACE = re.compile(rf"(?<![\w:/.])(?:{FOLDERS})/[\w*./-]*[\w*]")
 
 
@@ -33,17 +34,18 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Kind and text of every block that is run, in order."""
     found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [body for skipped, kind, body in found if kind == language and not skipped]
+    return [(kind, body) for skipped, kind, body in found if not skipped]
 
 
-def with_blocks(language: str) -> list[object]:
-    """The pages that have such blocks; those of the silo family need its extra."""
+def with_blocks() -> list[object]:
+    """The pages that have blocks; those of the silo family need its extra."""
     return [
         pytest.param(page, marks=[pytest.mark.silo] if page.name.startswith("silo") else [])
         for page in PAGES
-        if blocks(page, language)
+        if page.name not in WALKED and blocks(page)
     ]
 
 
@@ -54,25 +56,19 @@ def _in_a_fresh_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.seconds
-@pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
-def test_python_examples_run(page: Path) -> None:
+@pytest.mark.parametrize("page", with_blocks(), ids=name_of)
+def test_examples_run_in_order(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if page.name == "data.md":
+        write_recordings()
     names: dict[str, object] = {}
-    for number, source in enumerate(blocks(page, "python"), start=1):
-        exec(compile(source, f"{page.name} block {number}", "exec"), names)
-
-
-@pytest.mark.seconds
-@pytest.mark.parametrize("page", with_blocks("console"), ids=name_of)
-def test_console_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    commands = [
-        line[2:]
-        for body in blocks(page, "console")
-        for line in body.splitlines()
-        if line.startswith("$ tacit ")
-    ]
-    for command in commands:
-        outcome = tacit(capsys, *shlex.split(command)[1:])
-        assert outcome.code == 0, f"{command}\n{outcome.err}"
+    for number, (kind, body) in enumerate(blocks(page), start=1):
+        if kind == "python":
+            exec(compile(body, f"{page.name} block {number}", "exec"), names)
+            continue
+        for line in body.splitlines():
+            if line.startswith("$ tacit "):
+                outcome = tacit(capsys, *shlex.split(line)[2:])
+                assert outcome.code == 0, f"{line}\n{outcome.err}"
 
 
 def anchors(page: Path) -> set[str]:

@@ -92,6 +92,7 @@ GROUND = frozenset(SHARED)
 INSIDE: dict[str, dict[str, set[str]]] = {
     "local": {
         "release": set(),
+        "release_parameter": set(),
         "bundle": set(),
         "encoding": set(),
         "releases": {"encoding", "release"},
@@ -104,7 +105,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "softshape": {"encoding"},
         "collector": {"model", "prevalence", "release"},
         "estimator": {
-            "bundle", "device", "encoding", "exports", "model", "release", "releases", "softshape",
+            "bundle", "device", "encoding", "exports", "model", "release", "release_parameter",
+            "releases", "softshape",
         },
     },
     "silo": {
@@ -115,10 +117,11 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "explain": {"fedst", "model"},
         "party": {"secure", "plan"},  # FedST by its registered name only, see PROGRAMS
         "stored_model": {"explain", "fedst", "model", "party"},
-        "estimator": {"fedst", "model", "explain", "party", "secure", "plan"},
+        "estimator": {"fedst", "model", "explain", "party", "secure", "plan", "stored_model"},
     },
     "fleet": {
         "plan": set(),
+        "table_two": set(),  # outside of "published", which needs PyTorch
         "reports": {"plan"},
         "learning": {"reports", "plan"},
         "model": {"learning", "plan"},
@@ -126,16 +129,19 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "simulation": {"learning", "reports", "plan"},
         "deployment": {"model", "learning", "reports", "plan"},
         "estimator": {"simulation", "published", "model", "learning", "reports"},
-        "experiment": {"estimator", "simulation", "published", "learning", "reports"},
+        "experiment": {
+            "estimator", "simulation", "published", "learning", "reports", "table_two",
+        },
     },
 }  # fmt: skip
 ABOVE = {
     "hybrid": {"local", "fleet"},  # the one room that two families meet in
     "audit": {"local", "fleet"},
-    "arena": {"local", "silo", "fleet"},
+    "arena": {"hybrid", "local", "silo", "fleet"},
     "report": {"arena", "local", "silo", "fleet"},
-    "studio": {"report", "local"},
-    "cli": {"report", "arena", "audit", "hybrid", "local", "silo", "fleet", "studio"},
+    "disclosure": {"audit", "report", "local", "silo", "fleet"},
+    "studio": {"report", "arena", "local", "silo", "fleet"},
+    "cli": {"report", "arena", "audit", "disclosure", "hybrid", "local", "silo", "fleet", "studio"},
     "__main__": {"cli"},
 }
 MOST_MODULES = 17

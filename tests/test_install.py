@@ -153,7 +153,7 @@ LACKING: dict[str, list[tuple[object, ...]]] = {
     "studio": [("serve", "BUNDLE")],
     "charts": [
         ("train", "softshape", "--data", DATA, "--page", "p.html"),
-        ("train", "timefl", "--data", DATA, "--clients", 9, "--epsilon", 8, "--report", "p.html"),
+        ("train", "timefl", "--data", DATA, "--clients", 9, "--epsilon", 8, "--page", "p.html"),
         ("attack", "pidp", "--out", "p.html"),
         ("demo", "--out", "d"),
     ],

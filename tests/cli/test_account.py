@@ -30,6 +30,9 @@ def test_it_says_plainly_that_there_is_next_to_no_amplification(
     outcome = tacit(capsys, *command, *json_flag)
     assert outcome.code == 0
     assert "next to no amplification" in outcome.out
+    if not json_flag:
+        assert "central epsilon" in outcome.out
+        assert not {"None", "True", "central_epsilon"} & set(outcome.out.split())
 
 
 def test_people_see_epsilons_rounded_up(capsys: Capture) -> None:
@@ -68,6 +71,37 @@ def test_a_known_randomizer_gives_a_smaller_epsilon_and_its_theorem(
     assert any("every report is" in line for line in found["conditions"]) == ("any" not in options)
     several = tacit(capsys, *command, *options, "--rounds", 4).json
     assert found["central_epsilon"] < several["central_epsilon"] <= 8.0
+
+
+def test_a_small_cap_keeps_privunit_below_one_and_the_cap_is_stated(capsys: Capture) -> None:
+    """Local 4, n = 1000, delta 1e-6: at the cap that fleets use no proof can come below 1.3."""
+    batch = ("--local-epsilon", 4, "--n", 1000, "--delta", 1e-6)
+    command = ("account", "shuffle", *batch, "--randomizer", "privunit", "--json")
+    default, small = tacit(capsys, *command).json, tacit(capsys, *command, "--cap", 0.02).json
+    assert 1.38 < default["central_epsilon"] < 1.40
+    assert default["cap"] == pytest.approx(0.0648, abs=1e-4)
+    assert 0.98 < small["central_epsilon"] <= 1.0
+    assert small["cap"] == 0.02
+    assert "B1, B4 and B5" in small["theorem"]
+
+
+def test_a_mixed_batch_gives_every_local_epsilon_its_own_bound(capsys: Capture) -> None:
+    command = ("account", "shuffle", "--delta", 1e-6, "--symbols", 4, "--json")
+    found = tacit(capsys, *command, "--mixed", "0.9:500,1.0:500,9.0:10").json
+    assert [(one["local_epsilon"], one["n"]) for one in found["clients"]] == [
+        (0.9, 500), (1.0, 500), (9.0, 10)
+    ]  # fmt: skip
+    alone = tacit(capsys, *command, "--local-epsilon", 1.0, "--n", 500).json["central_epsilon"]
+    assert found["clients"][1]["central_epsilon"] < 0.8 * alone
+    assert found["n"] == 1010
+    assert found["central_epsilon"] == found["clients"][2]["central_epsilon"]
+
+
+@pytest.mark.parametrize(
+    "options", [("--n", 10), ("--mixed", "1:5", "--n", 10), ("--local-epsilon", 1), ()]
+)
+def test_a_batch_is_named_once_and_whole(capsys: Capture, options: tuple[object, ...]) -> None:
+    assert_refused(tacit(capsys, "account", "shuffle", "--delta", 1e-6, *options), "epsilon")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +160,9 @@ def test_table_1_is_reproduced_beside_the_proven_values(capsys: Capture) -> None
     assert found["reproduced"] == len(found["cells"]) == 25
     assert all(c["proven_central_epsilon"] < c["claimed_central_epsilon"] for c in found["cells"])
     assert "no guarantee" in found["note"]
-    assert "proven" in tacit(capsys, "account", "table1").out
+    shown = tacit(capsys, "account", "table1").out
+    assert "proven" in shown
+    assert "True" not in shown
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,30 @@ def test_softshape_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_pa
 
 
 @pytest.mark.seconds
+def test_a_model_on_disk_is_attacked_at_its_own_epsilon(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    bundle = tmp_path / "model"
+    data = ("--data", "ItalyPowerDemand")
+    made = tacit(capsys, "train", "softshape", *data, "--epsilon", 3, "--out", bundle, "--json")
+    assert made.code == 0, made.err
+    arguments = (*data, "--no-trick", "--candidates", 20)
+    open_one = (*arguments, "--bundle", bundle)
+    outcome = tacit(capsys, "attack", "softshape", *open_one, "--first", 7, "--json")
+    assert outcome.code == 0, outcome.err
+    found = outcome.json
+    assert found["guarantee"]["nominal_epsilon"] == 3.0
+    assert found["sound"]["guarantee"]["epsilon"] == made.json["guarantee"]["epsilon"]
+    assert found["sound"]["within"] is True
+    assert found["chance"] == 0.05
+    assert found["chance"] < found["sound"]["rate"] <= found["sound"]["bound"] * 1.2
+    assert_refused(tacit(capsys, "attack", "softshape", *open_one, "--first", 5000), "5000")
+    assert_refused(
+        tacit(capsys, "attack", "softshape", *arguments, "--bundle", tmp_path / "none"), "none"
+    )
+
+
+@pytest.mark.seconds
 def test_timefl_holds_the_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "timefl.html"
     outcome = tacit(capsys, "attack", "timefl", "--rounds", 1, "--out", page, "--json")
@@ -75,6 +99,7 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["pidb"], "pidp"),
         (["softshape", "--epsilon", "nan"], "epsilon"),
         (["softshape", "--candidates", "1"], "n_candidates"),
+        (["softshape", "--preset", "best"], "tuned"),
         (["timefl", "--epsilon", "0"], "epsilon"),
         (["timefl", "--clients", "1"], "n_clients"),
         (["timefl", "--delta", "2"], "delta"),

@@ -27,7 +27,7 @@ def test_a_false_claim_is_refuted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = tacit(capsys, "audit", "krr", "--trials", 4000)
     assert outcome.code == 0
-    assert "lower_bound" in outcome.out
+    assert "lower bound" in outcome.out
     assert "verdict" in outcome.out
 
 

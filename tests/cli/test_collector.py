@@ -10,7 +10,7 @@ import pytest
 from collector_parts import counting_model
 from collector_process import CollectorProcess
 from command import assert_refused, tacit
-from local_problems import italy, trained
+from local_problems import italy, model_of, trained
 
 Capture = pytest.CaptureFixture[str]
 
@@ -81,14 +81,25 @@ def test_what_serve_refuses(capsys: Capture, bundle: Path, tmp_path: Path) -> No
         assert_refused(tacit(capsys, "serve", bundle, "--store", store, *options), *words)
         assert not store.exists()
     nowhere = tmp_path / "none" / "r.db"
-    assert_refused(tacit(capsys, "serve", bundle, "--store", nowhere), "cannot use the store")
+    free = ("--port", 0)  # the default one may be in use on this machine
+    refused = tacit(capsys, "serve", bundle, "--store", nowhere, *free)
+    assert_refused(refused, "cannot use the store")
     (tmp_path / "text.db").write_bytes(b"no database " * 500)
-    refused = tacit(capsys, "serve", bundle, "--store", tmp_path / "text.db")
+    refused = tacit(capsys, "serve", bundle, "--store", tmp_path / "text.db", *free)
     assert_refused(refused, "cannot be read")
+    other = tmp_path / "other.tacit"
+    model_of(trained("label", 2.0)).save(other)
+    tacit(capsys, "collector", "codes", tmp_path / "mine.db", "--bundle", bundle)
+    before = (tmp_path / "mine.db").read_bytes()
+    serve = ("serve", other, "--store", tmp_path / "mine.db", *free)
+    assert_refused(tacit(capsys, *serve), "a store of its own")
+    shares = ("collector", "prevalence", tmp_path / "mine.db", "--bundle", other)
+    assert_refused(tacit(capsys, *shares), "a store of its own")
+    assert (tmp_path / "mine.db").read_bytes() == before
     (tmp_path / "cert.pem").write_text("x")
     (tmp_path / "key.pem").write_text("x")
     (tmp_path / "key.pem").chmod(0o600)
-    pair = ("--cert", tmp_path / "cert.pem", "--key", tmp_path / "key.pem", "--port", 0)
+    pair = ("--cert", tmp_path / "cert.pem", "--key", tmp_path / "key.pem", *free)
     assert_refused(tacit(capsys, "serve", bundle, "--store", store, *pair), "cert.pem")
 
 
@@ -129,4 +140,4 @@ def test_a_collector_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
     assert_refused(tacit(capsys, "send", release, *call), "no answer", "counts once")
     key.write_text("{}")
     key.chmod(0o600)
-    assert_refused(tacit(capsys, "send", release, *call), "no device key")
+    assert_refused(tacit(capsys, "send", release, *call), "not a device key")

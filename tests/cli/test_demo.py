@@ -10,6 +10,13 @@ from command import tacit
 from tacit.guarantee import from_dict
 from tacit.report.demo import FAMILIES, installed_families
 
+# What a curious outsider gets of the page's day, by family.
+STORY = {
+    "local": "What 1000 releases of this day would say",
+    "silo": "What another organisation holds of this day",
+    "fleet": "What the sums have cost a device",
+}
+
 
 @pytest.mark.slow
 def test_the_demo_shows_every_installed_family(
@@ -26,5 +33,12 @@ def test_the_demo_shows_every_installed_family(
         from_dict(run["guarantee"])
         assert run["accuracy"] > result["floor"]
     page = Path(result["report"]).read_text()
+    assert len(page) < 1_500_000
+    assert "<script" not in page
+    assert "ranking" not in page
+    assert page.rindex("tacit studio") > page.rindex("guarantee"), "the next step comes last"
+    assert result["next"].startswith("tacit studio --workspace ")
+    for name, words in STORY.items():
+        assert (words in page) == (name in names)
     for name in names:
         assert from_dict(result["families"][name]["guarantee"]).sentence[:40] in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_verify_reports_an_edit_with_exit_code_1(capsys: Capture, db: Path) -> N
     before = tacit(capsys, "ledger", "verify", "--db", db, "--json")
     assert before.code == 0
     assert before.json["intact"] is True
-    with sqlite3.connect(db) as connection:
+    with closing(sqlite3.connect(db)) as connection, connection:
         connection.execute("UPDATE entries SET epsilon = '0.1' WHERE id = 2")
     connection.close()
     after = tacit(capsys, "ledger", "verify", "--db", db, "--json")
@@ -141,3 +142,10 @@ def test_init_begins_an_anchor(capsys: Capture, tmp_path: Path) -> None:
     path, anchor = tmp_path / "new.db", tmp_path / "new.anchor"
     made = tacit(capsys, "ledger", "init", "--db", path, "--anchor", anchor, "--json").json
     assert anchor.read_text().strip() == made["anchor"]
+
+
+def test_without_a_total_budget_nothing_is_infinite(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    assert tacit(capsys, "ledger", "init", "--db", path, "--per-subject-epsilon", 4).code == 0
+    shown = tacit(capsys, "ledger", "show", "--db", path).out
+    assert "remaining: epsilon without limit, delta without limit" in shown

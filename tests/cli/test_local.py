@@ -13,7 +13,10 @@ from scipy import stats
 
 from command import assert_refused, tacit
 from tacit.cli import local
+from tacit.cli.train import softshape
+from tacit.cli.train.scores import accuracy_interval
 from tacit.ledger import Ledger
+from tacit.local.softshape.settings import PRESETS
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ("--data", "ItalyPowerDemand", "--encoder", "kernels")
@@ -52,6 +55,34 @@ def test_train_reports_accuracy_beside_its_ceiling(capsys: Capture, tmp_path: Pa
 
 
 @pytest.mark.seconds
+def test_places_are_told_by_training_and_by_classification(capsys: Capture, tmp_path: Path) -> None:
+    bundle, sent = tmp_path / "b", tmp_path / "sent.json"
+    command = ("train", "softshape", *QUICK, "--epsilon", 5, "--release", "place", "--seed", 0)
+    told = tacit(capsys, *command, "--out", bundle, "--json").json
+    assert told["accuracy"] > 0.9
+    assert 0.5 < told["table_right"] <= told["place_right"] <= 1.0
+    tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", sent, "--json")
+    found = tacit(capsys, "classify", bundle, "--releases", sent, "--json").json
+    assert found["places"]["edges"] == [0, 6, 12, 18, 24]
+    posterior = np.array(found["places"]["posterior"])
+    assert posterior.shape == (found["count"], 4)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1.0, atol=1e-5)
+    # The posterior must be worth what training promised: its mode is right that often.
+    from tacit.data import load_dataset
+    from tacit.local.model import load_model
+
+    model = load_model(bundle / "model.tacit")
+    X = load_dataset("ItalyPowerDemand").X_test
+    own = model.head.summarise(model.check_series(X)) % 4
+    right = int(np.sum(posterior.argmax(axis=1) == own))
+    low = stats.binom.ppf(1e-7, len(own), told["place_right"] - 0.02)
+    assert right >= low
+    shown = tacit(capsys, "classify", bundle, "--releases", sent).out
+    assert "steps 0 to 5" in shown
+    assert "steps 18 to 23" in shown
+
+
+@pytest.mark.seconds
 def test_train_takes_the_class_shares_that_are_expected(capsys: Capture) -> None:
     command = ("train", "softshape", *QUICK, "--epsilon", 1, "--json", "--class-shares")
     found = tacit(capsys, *command, "1=0.9,2=0.1")
@@ -69,15 +100,30 @@ def test_train_takes_the_class_shares_that_are_expected(capsys: Capture) -> None
 def test_train_published_reports_leakage_and_no_guarantee(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = tacit(
-        capsys, "train", "softshape", "--data", "ItalyPowerDemand", "--mode", "published", "--json"
-    )
-    result = found.json
+    command = ("train", "softshape", "--data", "ItalyPowerDemand", "--mode", "published", "--json")
+    result = tacit(capsys, *command, "--preset", "tuned").json
+    assert result["preset"] == "tuned"
     assert result["guarantee"]["kind"] == "unprotected"
     assert result["nominal_epsilon"] == 1.0
+    assert result["leakage_measured_on"] == "training series"
     assert set(result["leakage"]) == {
         "claimed_total", "empirical_sensitivity", "realised_loss_median", "reidentification"
     }  # fmt: skip
+    assert_refused(tacit(capsys, *command, "--preset", "best"), "'best'", "paper", "tuned")
+    sound = tacit(capsys, "train", "softshape", "--data", "ItalyPowerDemand", "--preset", "paper")
+    assert_refused(sound, "leave it out, or add --mode published")
+
+
+@pytest.mark.seconds
+def test_published_training_is_the_paper_s_unless_asked_otherwise(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PRESETS["paper"], "epochs", 2)
+    found = tacit(capsys, "train", "softshape", "--data", "ItalyPowerDemand", "--mode", "published",
+                  "--epsilon", "0.5", "--json")  # fmt: skip
+    assert (found.json["preset"], found.json["nominal_epsilon"]) == ("paper", 0.5)
+    # Two patches clipped to L1 norm 1 lie at most 2 apart.
+    assert 0.0 < found.json["leakage"]["empirical_sensitivity"] <= 2.0 + 1e-6
 
 
 @pytest.mark.seconds
@@ -229,7 +275,10 @@ def test_classify_merges_the_releases_of_many_devices(
     one, stream = tmp_path / "one.json", tmp_path / "stream.jsonl"
     tacit(capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", one)
     whole = json.loads(one.read_text())
-    devices = [{**whole, "values": [value]} for value in whole["values"][:50]]
+    devices = [
+        {**whole, "id": f"{number:032x}", "values": [value]}
+        for number, value in enumerate(whole["values"][:50])
+    ]
     stream.write_text("".join(json.dumps(device) + "\n" for device in devices))
     found = tacit(
         capsys, "classify", bundle, "--releases", one, "--releases", stream, "--prevalence",
@@ -316,10 +365,10 @@ def test_an_accuracy_is_compared_with_the_commonest_class_and_the_ceiling() -> N
     def warnings(right: int, ceiling: float = 1.0) -> list[str]:
         measured = {
             "accuracy": right / 100,
-            "accuracy_interval": local._accuracy_interval(right, 100),
+            "accuracy_interval": accuracy_interval(right, 100),
             "ceiling": ceiling,
         }
-        return local._accuracy_warnings(measured, Part)
+        return softshape._accuracy_warnings(measured, Part)
 
     assert warnings(80) == []
     (no_better,) = warnings(60)

@@ -33,7 +33,7 @@ FLEET = ("train", "timefl", "--data", "ItalyPowerDemand", "--clients", 40)
         (*TRAIN, "--page", "{folder}"),
         (*TRAIN, "--page", "{file}/x.html"),
         (*TRAIN, "--out", "{file}"),
-        (*FLEET, "--report", "{folder}"),
+        (*FLEET, "--page", "{folder}"),
         (*FLEET, "--checkpoint", "{folder}"),
         ("train", "fedst", "--data", "GunPoint", "--page", "{file}/x.html"),
         ("demo", "--out", "{file}"),

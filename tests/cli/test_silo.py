@@ -16,9 +16,10 @@ import pytest
 from command import assert_refused, tacit
 from silo_parties import shared_cache
 from tacit.cli.app import run
-from tacit.cli.silo import assign_addresses
+from tacit.cli.silo_init import assign_addresses
 from tacit.data import load_dataset, split_parties
 from tacit.errors import TacitError
+from tacit.silo.fedst.settings import settings_from
 from tacit.silo.party.folder import read_folder
 from tacit.silo.party.localhost import local_addresses
 
@@ -44,6 +45,23 @@ def test_init_writes_one_folder_per_organisation(capsys: Capture, tmp_path: Path
     assert loaded[0].terms.protocol == "ABY3"
 
 
+@pytest.mark.parametrize(
+    ("asked", "kinds"),
+    [
+        ("all", ("shapelets", "intervals", "dictionary")),
+        ("dictionary,shapelets", ("shapelets", "dictionary")),
+        (None, ("shapelets",)),
+    ],
+)
+def test_init_writes_the_kinds_of_features(
+    capsys: Capture, tmp_path: Path, asked: str | None, kinds: tuple[str, ...]
+) -> None:
+    more = () if asked is None else ("--features", asked)
+    done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", *more, "--json")
+    for party in done.json["parties"].values():
+        assert settings_from(read_folder(Path(party["config"])).terms.params).features == kinds
+
+
 def test_two_organisations_get_the_protocol_for_two(capsys: Capture, tmp_path: Path) -> None:
     done = tacit(capsys, "silo", "init", tmp_path / "f", "--parties", "a,b", "--json")
     config = read_folder(Path(done.json["parties"]["b"]["config"]))
@@ -57,6 +75,8 @@ def test_two_organisations_get_the_protocol_for_two(capsys: Capture, tmp_path: P
         (("--parties", "a,a,b"), "must differ"),
         (("--parties", "a,b,../c"), "name"),
         (("--parties", "a,b,c", "--quality", "magic"), "quality"),
+        (("--parties", "a,b,c", "--features", "colours"), "features must be some of"),
+        (("--parties", "a,b,c", "--features", "shapelets,"), "features must be some of"),
         (("--parties", "a,b,c", "--shapelets", 0), "n_shapelets"),
         (("--parties", "a,b,c", "--candidates", -3), "n_candidates"),
         (("--parties", "a,b,c", "--join-seconds", "nan"), "join_seconds"),
@@ -98,6 +118,23 @@ def test_a_party_without_configuration_or_data_is_refused(capsys: Capture, tmp_p
     assert_refused(tacit(capsys, "silo", "party", config, "--log-format", "xml"), "--log-format")
 
 
+def test_a_refused_party_leaves_the_last_result_where_it_is(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    done = tacit(
+        capsys, "silo", "init", tmp_path / "f", "--parties", "a,b,c", "--json",
+        "--join-seconds", 1, "--port", 20000 + secrets.randbelow(10000),
+    )  # fmt: skip
+    config = Path(done.json["parties"]["a"]["config"])
+    out = read_folder(config).out
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("model.safetensors", "receipt.json"):
+        (out / name).write_text(name)
+    assert_refused(tacit(capsys, "silo", "party", config), "--data")
+    for name in ("model.safetensors", "receipt.json"):
+        assert (out / name).read_text() == name
+
+
 def test_ports_go_up_only_where_hosts_repeat() -> None:
     assert assign_addresses("h", n_parties=2, port=10) == ["h:10", "h:11"]
     assert assign_addresses("h,g,h", n_parties=3, port=10) == ["h:10", "g:10", "h:11"]
@@ -111,7 +148,10 @@ def test_a_plan_is_shown_changed_and_accepted(capsys: Capture, tmp_path: Path) -
     shown = tacit(capsys, "silo", "plan", configs["a"], "--json").json
     assert shown["fingerprint"] == done.json["fingerprint"]
     assert shown["agreed"] is True
-    changes = ("--set", "n_candidates=40", "--set", "initiator=b", "--set", "series_length=24")
+    changes = (
+        "--set", "n_candidates=40", "--set", "initiator=b", "--set", "series_length=24",
+        "--set", "n_channels=2", "--set", "features=shapelets,dictionary",
+    )  # fmt: skip
     prints = {
         tacit(capsys, "silo", "plan", config, *changes, "--json").json["fingerprint"]
         for config in configs.values()
@@ -125,12 +165,19 @@ def test_a_plan_is_shown_changed_and_accepted(capsys: Capture, tmp_path: Path) -
         assert folder.terms.params["n_candidates"] == 40
         assert folder.terms.parties == tuple(p.name for p in folder.peers) == ("b", "a", "c")
         assert folder.terms.series_length == 24
+        assert folder.terms.n_channels == 2
+        assert settings_from(folder.terms.params).features == ("shapelets", "dictionary")
         assert folder.rank == ("b", "a", "c").index(name)
+    # People get one setting a line and the fingerprint whole.
+    printed = tacit(capsys, "silo", "plan", configs["a"]).out
+    assert f"fingerprint {fingerprint}\n" in printed
+    assert "n_candidates" in printed
     # Edited by hand: the whole fingerprint is shown, and a run is refused until it is accepted.
     text = configs["a"].read_text().replace("n_candidates = 40", "n_candidates = 41")
     configs["a"].write_text(text)
     edited = tacit(capsys, "silo", "plan", configs["a"], "--json").json
     assert edited["agreed"] is False
+    assert "--accept" in tacit(capsys, "silo", "plan", configs["a"]).out
     assert_refused(tacit(capsys, "silo", "show", configs["a"]), edited["fingerprint"], "--accept")
     accepted = tacit(capsys, "silo", "plan", configs["a"], "--accept", "--json").json
     assert accepted["fingerprint"] == edited["fingerprint"]
@@ -146,6 +193,8 @@ def test_a_plan_is_shown_changed_and_accepted(capsys: Capture, tmp_path: Path) -
         ("n_candidates=many", "n_candidates"),
         ("colour=red", "colour"),
         ("quality=magic", "quality"),
+        ("features=colours", "features must be some of"),
+        ("n_channels=0", "n_channels"),
         ("series_length=-3", "series_length"),
         ("initiator=z", "initiator"),
         ("penalty=NaN", "finite"),
@@ -215,6 +264,10 @@ def test_three_organisations_train_and_the_initiator_gets_the_model(
     results = {name: json.loads(out) for name, (out, _) in trained["said"].items()}
     assert results["a"]["guarantee"]["opened"] == ["shapelet indices -> b", "logistic weights -> b"]
     assert [results[name]["model"] is None for name in "abc"] == [True, False, True]
+    # What was compared over the telephone, beside that of the plan with everybody's counts.
+    agreed = read_folder(trained["folder"] / "f" / "a" / "party.toml").terms.fingerprint
+    assert {result["agreed_fingerprint"] for result in results.values()} == {agreed}
+    assert len({result["fingerprint"] for result in results.values()} - {agreed}) == 1
 
 
 @pytest.mark.slow
@@ -226,9 +279,15 @@ def test_every_terminal_can_log_lines_of_json(trained: dict[str, Any]) -> None:
         assert [e for e in events if e != "progress"] == ["waiting", "joined", "agreed", "finished"]
         steps = [line for line in lines if line["event"] == "progress"]
         assert steps[-1]["done"] == steps[-1]["total"]
+        assert "training (logistic)" in steps[-1]["message"]
         assert "candidates" in steps[0]["message"]
         assert "left" in steps[0]["message"]
         assert steps[-1]["engine_bytes_sent"] > 0
+
+
+def used_by_people(folder: Path) -> tuple[Any, ...]:
+    out = folder / "f" / "b" / "out"
+    return ("silo", "classify", out, "--own", folder / "b.npz", "--data", folder / "new.npz")
 
 
 @pytest.mark.slow
@@ -253,6 +312,8 @@ def test_the_initiator_classifies_with_probabilities_and_a_page(
         "--data", folder / "new.npz",
     )  # fmt: skip
     assert_refused(other, "other series")
+    shown = tacit(capsys, *used_by_people(folder))
+    assert f"accuracy {used.json['accuracy']:.4f}" in shown.out
 
 
 @pytest.mark.slow

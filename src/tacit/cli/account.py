@@ -7,6 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli.common import JsonFlag, emit, new_app, print_table
+from tacit.cli.manner.choices import Randomizer
+from tacit.cli.manner.readable import readable, words
+from tacit.errors import TacitError
 
 app = new_app("Privacy accounting: amplification by shuffling, composition, calibration.")
 
@@ -15,10 +18,8 @@ ReportsOption = Annotated[int, typer.Option("--n", help="Reports really in each 
 DeltaOption = Annotated[float, typer.Option(help="Must be below 1/n.")]
 RoundsOption = Annotated[int, typer.Option(help="Batches that one client may take part in.")]
 RandomizerOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Which reports: any, krr (with --symbols) or privunit; a known kind is tighter."
-    ),
+    Randomizer | None,
+    typer.Option(help="Which reports; krr takes --symbols. A known kind is tighter than any."),
 ]
 SymbolsOption = Annotated[
     int | None, typer.Option(help="Symbols of k-ary randomized response, with --randomizer krr.")
@@ -35,10 +36,16 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Allow a delta of 1/n o
 
 @app.command("shuffle")
 def shuffle_command(
-    local_epsilon: LocalOption,
-    n: ReportsOption,
     delta: DeltaOption,
+    local_epsilon: Annotated[
+        float | None, typer.Option(help="Epsilon of each report on its own.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Reports really in each batch.")] = None,
     rounds: RoundsOption = 1,
+    mixed: Annotated[
+        str | None,
+        typer.Option(help="One batch of several local epsilons: LOCAL_EPSILON:N,LOCAL_EPSILON:N."),
+    ] = None,
     randomizer: RandomizerOption = None,
     symbols: SymbolsOption = None,
     cap: CapOption = None,
@@ -47,10 +54,25 @@ def shuffle_command(
 ) -> None:
     """From a local epsilon to the central epsilon of shuffled batches.
 
+    The cap of PrivUnitG is what its epsilon depends on: without --cap that of least variance, which
+    fleets use; a smaller cap amplifies better and is noisier.
+
     Example: `tacit account shuffle --local-epsilon 1.16 --n 10000 --delta 1e-9`
     """
     from tacit.accounting.summary import parse_randomizer, summarize_shuffle
 
+    if mixed is not None:
+        if local_epsilon is not None or n is not None or rounds != 1:
+            raise TacitError(
+                "--mixed names the epsilons and reports of one batch; leave --local-epsilon, --n "
+                "and --rounds out."
+            )
+        _mixed(
+            mixed, delta, force, parse_randomizer(randomizer, n_symbols=symbols, cap=cap), as_json
+        )
+        return
+    if local_epsilon is None or n is None:
+        raise TacitError("give --local-epsilon and --n, or --mixed LOCAL_EPSILON:N,...")
     result = summarize_shuffle(
         local_epsilon=local_epsilon,
         n=n,
@@ -61,12 +83,28 @@ def shuffle_command(
     )
 
     def render() -> None:
-        shown = ("central_epsilon", "delta", "rounds", "theorem", "closed_form_epsilon")
-        print_table([(key, _plain(result[key])) for key in shown])
+        shown = ["central_epsilon", "delta", "rounds", "theorem"]
+        shown += ["closed_form_epsilon"] if result["closed_form_epsilon"] is not None else []
+        shown += ["cap"] if result["cap"] is not None else []
+        print_table([(words(key), _plain(result[key])) for key in shown])
         typer.echo(result["note"])
         typer.echo("Holds if:")
         for condition in result["conditions"]:
             typer.echo(f"  - {condition}")
+
+    emit(result, as_json=as_json, render=render)
+
+
+def _mixed(text: str, delta: float, force: bool, kind: dict[str, Any], as_json: bool) -> None:
+    from tacit.accounting.summary import parse_mixed, summarize_mixed
+
+    result = summarize_mixed(parse_mixed(text), delta=delta, force=force, **kind)
+
+    def render() -> None:
+        keys = ("local_epsilon", "n", "central_epsilon")
+        rows = [[_plain(one[key]) for key in keys] for one in result["clients"]]
+        print_table(rows, columns=("local epsilon", "reports", "central epsilon"))
+        typer.echo(result["theorem"])
 
     emit(result, as_json=as_json, render=render)
 
@@ -97,7 +135,18 @@ def calibrate_command(
     account = summarize_shuffle(
         local_epsilon=local_epsilon, n=n, delta=delta, rounds=rounds, force=force, **kind
     )
-    emit({"target_epsilon": central_epsilon, **account}, as_json=as_json)
+    result = {"target_epsilon": central_epsilon, **account}
+
+    def render() -> None:
+        from tacit.guarantee import rounded_down
+
+        # Rounded up, a local epsilon would exceed what it was calibrated for.
+        rows = [("local epsilon", rounded_down(local_epsilon, digits=4))]
+        shown = ("target_epsilon", "central_epsilon", "delta", "rounds", "theorem")
+        print_table([*rows, *((words(key), _plain(result[key])) for key in shown)])
+        typer.echo(result["note"])
+
+    emit(result, as_json=as_json, render=render)
 
 
 @app.command("compose")
@@ -207,4 +256,4 @@ def table1_command(as_json: JsonFlag = False) -> None:
 def _plain(value: Any) -> str:
     from tacit.guarantee import rounded_up
 
-    return rounded_up(value, digits=4) if isinstance(value, float) else str(value)
+    return rounded_up(value, digits=4) if isinstance(value, float) else readable(value)

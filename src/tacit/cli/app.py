@@ -22,7 +22,6 @@ from tacit.cli import (
     collector,
     data,
     demo,
-    export,
     fleet,
     ledger,
     local,
@@ -30,8 +29,11 @@ from tacit.cli import (
     silo,
     studio,
 )
+from tacit.cli.bundles import disclose, export
 from tacit.cli.common import new_app
-from tacit.cli.train import fedst, hybrid, timefl
+from tacit.cli.manner.about import add_to_help, with_new_names
+from tacit.cli.manner.completion import HELP, completion_asked, give_completion
+from tacit.cli.train import fedst, hybrid, softshape, timefl
 from tacit.errors import TacitError
 from tacit.system.extras import missing
 
@@ -54,9 +56,10 @@ app.command("classify")(local.classify_command)
 app.command("serve")(serve.serve_command)
 app.command("send")(serve.send_command)
 app.add_typer(collector.app, name="collector")
+app.command("disclose")(disclose.disclose_command)
 app.command("audit")(audit.audit_command)
 app.add_typer(attack.app, name="attack")
-train.command("softshape")(local.train_softshape)
+train.command("softshape")(softshape.train_softshape)
 train.command("fedst")(fedst.train_fedst)
 train.command("timefl")(timefl.train_timefl)
 train.command("hybrid")(hybrid.train_hybrid)
@@ -95,16 +98,24 @@ def _root(
 @cache
 def _commands() -> Any:
     """The tree, built once per process: reading all the signatures takes most of a short call."""
-    return typer.main.get_command(app)
+    tree: Any = typer.main.get_command(app)
+    add_to_help(tree)
+    for option in tree.params:
+        option.help = HELP.get(option.opts[0], option.help)
+    return tree
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; never let a traceback out for bad input."""
     command = _commands()
     verbose, words = _without_verbose(arguments)
+    words = with_new_names(words)
     if verbose:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
     try:
+        if completion_asked(words):
+            give_completion(words)
+            return 0
         code = command.main(args=words, prog_name="tacit", standalone_mode=False)
     except typer.Exit as stop:
         return stop.exit_code

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from tacit.cli.common import JsonFlag, check_new_folder, emit, new_app, progress_bar
+from tacit.cli.manner.choices import Engine
+from tacit.cli.manner.completion import data_sets, methods, suites
 from tacit.errors import TacitError
 from tacit.system.extras import needs
 
@@ -16,21 +18,38 @@ app = new_app("Compare methods: run a suite of tasks, and write the pages about 
 
 @app.command("run")
 def run_command(
-    suite: Annotated[str, typer.Argument(help="quick, softshape-table2, fedst, fleet-sound, ...")],
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help="quick, softshape-table2, fedst, fleet-sound, ...", autocompletion=suites
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the results.")],
     resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run.")] = False,
-    data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Only these methods.")] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="With --resume: run failed tasks again."),
+    ] = False,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these data sets.", autocompletion=data_sets),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only these methods.", autocompletion=methods)
+    ] = None,
     epsilon: Annotated[
         list[str] | None, typer.Option(help="Only these budgets; 'none' means without noise.")
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Only tasks with this option of their method, as mechanism=privunit."),
+        typer.Option(
+            help="Only tasks with this option of their method, as mechanism=privunit; preset= "
+            "stands for tasks without a preset."
+        ),
     ] = None,
     runs: Annotated[int | None, typer.Option(help="Number of seeds, starting at 0.")] = None,
     workers: Annotated[int, typer.Option(help="Processes at once, one thread each.")] = 2,
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    engine: Annotated[Engine, typer.Option(help="Processes here, or a Ray cluster.")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -41,27 +60,37 @@ def run_command(
     from tacit.arena.grid import Choice
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
-    from tacit.arena.suites import suite_tasks
+    from tacit.arena.suites import suite_tasks, without_missing
     from tacit.data import load_dataset
     from tacit.errors import check_at_least
 
+    if retry_failed and not resume:
+        raise TacitError("--retry-failed runs failed tasks of an earlier run again; add --resume.")
     seeds = None if runs is None else range(check_at_least(runs, 1, name="runs"))
     epsilons = None if epsilon is None else [_budget(text) for text in epsilon]
     choice = Choice(data=data, methods=method, epsilons=epsilons, seeds=seeds, options=option)
-    tasks = suite_tasks(suite, choice)
+    tasks, missing = without_missing(suite_tasks(suite, choice), asked=data or ())
     check_at_least(workers, 1, name="workers")
     check_engine(engine)
     check_new_folder(out)
     store = Store(out)
     if store.path.exists() and not resume:
         raise TacitError(f"{store.path} exists; continue with --resume, or choose another folder.")
-    for name in dict.fromkeys(task.data for task in store.remaining(tasks)):
+    for name in dict.fromkeys(
+        task.data for task in store.remaining(tasks, retry_failed=retry_failed)
+    ):
         load_dataset(name)  # a missing data set stops the run now, not one task after another
     with progress_bar(suite) as report:
         tally = run_suite(
-            tasks, store, workers=workers, engine=engine, address=address, progress=report
+            tasks,
+            store,
+            workers=workers,
+            engine=engine,
+            address=address,
+            retry_failed=retry_failed,
+            progress=report,
         )
-    emit({**tally.to_dict(), "results": store.path}, as_json=as_json)
+    emit({**tally.to_dict(), "results": store.path, **missing}, as_json=as_json)
 
 
 def _budget(text: str) -> float | None:
@@ -92,7 +121,7 @@ def report_command(
     Example: `tacit arena report results/current`
     """
     needs("charts", "altair", "vl_convert", what="the arena's page")
-    from tacit.report.arena_page import write_arena_page
+    from tacit.report.arena.page import write_arena_page
 
     made: dict[str, Path] = {**write_arena_page(folder, png=png)}
     if fleet_page is not None:

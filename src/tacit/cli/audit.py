@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.common import JsonFlag, emit, print_table, progress_bar
+from tacit.cli.manner.completion import mechanisms
 
 if TYPE_CHECKING:
     from tacit.audit import Audited, AuditResult
@@ -19,6 +20,7 @@ def audit_command(
         typer.Argument(
             metavar="MECHANISM|BUNDLE",
             help="Name of a mechanism or training, path of a saved bundle, or 'all'.",
+            autocompletion=mechanisms,
         ),
     ],
     trials: Annotated[int, typer.Option(help="Runs of the mechanism in all.")] = 1_000_000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from tacit.cli.common import JsonFlag, check_new_file, emit, new_app, print_table
 from tacit.cli.local import load_bundle
+from tacit.cli.manner.choices import Period, Target
 from tacit.errors import TacitError
 
 app = new_app("Look after a collector's store: codes, counts, shares, exports, devices.")
@@ -45,9 +47,9 @@ def codes_command(
     from tacit.local.collector.devices import make_codes
     from tacit.local.collector.storage.store import Store
 
-    opened = Store.open(store, model=None if bundle is None else load_bundle(bundle))
-    codes = make_codes(opened, count=count, group=group, days=days)
-    opened.close()
+    model = None if bundle is None else load_bundle(bundle)
+    with closing(Store.open(store, model=model)) as opened:
+        codes = make_codes(opened, count=count, group=group, days=days)
     result = {"codes": codes, "group": group, "days": days}
     emit(result, as_json=as_json, render=lambda: typer.echo("\n".join(codes)))
 
@@ -61,18 +63,19 @@ def show_command(store: StoreArgument, as_json: JsonFlag = False) -> None:
     from tacit.local.collector.counts import totals_of
     from tacit.local.collector.storage.store import Store
 
-    opened = Store.open(store)
-    emit({"model": opened.meta["model"], **totals_of(opened)}, as_json=as_json)
-    opened.close()
+    with closing(Store.open(store)) as opened:
+        emit({"model": opened.meta["model"], **totals_of(opened)}, as_json=as_json)
 
 
 @app.command("prevalence")
 def prevalence_command(
     store: StoreArgument,
     bundle: Annotated[Path, typer.Option("--bundle", help="The bundle whose releases these are.")],
-    by: Annotated[str, typer.Option("--by", help="all, day, week or month.")] = "all",
+    by: Annotated[Period, typer.Option("--by", help="One estimate for each.")] = "all",
     per_group: Annotated[bool, typer.Option("--per-group", help="Each group by itself.")] = False,
-    of: Annotated[str, typer.Option("--of", help="device_labels or classes.")] = "device_labels",
+    of: Annotated[
+        Target, typer.Option("--of", help="What devices would say, or the true classes.")
+    ] = "device_labels",
     level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
     as_json: JsonFlag = False,
 ) -> None:
@@ -84,17 +87,9 @@ def prevalence_command(
     from tacit.local.collector.storage.store import Store
 
     model = load_bundle(bundle)
-    opened = Store.open(store)
-    opened.check_model(model)
-    shares = class_shares(
-        opened,
-        model,
-        by=by,  # type: ignore[arg-type]  # checked there
-        per_group=per_group,
-        of=of,  # type: ignore[arg-type]
-        level=level,
-    )
-    opened.close()
+    with closing(Store.open(store)) as opened:
+        opened.check_model(model)
+        shares = class_shares(opened, model, by=by, per_group=per_group, of=of, level=level)
     result = {
         "classes": list(model.classes),
         "periods": [one.to_dict() for one in shares],
@@ -141,9 +136,8 @@ def export_command(
     from tacit.local.collector.storage.store import Store
 
     check_new_file(out)
-    opened = Store.open(store)
-    written = export_releases(opened, out, devices=devices)
-    opened.close()
+    with closing(Store.open(store)) as opened:
+        written = export_releases(opened, out, devices=devices)
     emit({"releases": written, "out": out}, as_json=as_json)
 
 
@@ -172,9 +166,8 @@ def revoke_command(
     if (key is None) == (device is None):
         raise TacitError("give either --device NAME or --key FILE, to say which device is meant.")
     name = device if device is not None else Identity.load(key or Path()).name
-    opened = Store.open(store)
-    erased = revoke(opened, name, erase=erase)
-    opened.close()
+    with closing(Store.open(store)) as opened:
+        erased = revoke(opened, name, erase=erase)
     emit({"device": name, "revoked": True, "erased": erased}, as_json=as_json)
 
 
@@ -195,7 +188,6 @@ def erase_command(
     if keep_days is None and keep_count_days is None:
         raise TacitError("give --keep-days or --keep-count-days, to say what is old.")
     retention = Retention(releases_days=keep_days, counts_days=keep_count_days)
-    opened = Store.open(store)
-    erased = erase_old(opened, retention)
-    opened.close()
+    with closing(Store.open(store)) as opened:
+        erased = erase_old(opened, retention)
     emit({"erased": erased}, as_json=as_json)

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.manner.choices import LogFormat, Mechanism, Part, Quality, SiloClassifier, Split
+from tacit.cli.manner.completion import data_sets
+from tacit.cli.manner.readable import FEW, split
 from tacit.errors import TacitError
 from tacit.system.extras import needs
 
@@ -33,9 +36,41 @@ SeedOption = Annotated[
         "--seed", min=0, help="Seed of splits, weights and batches; noise is never seeded."
     ),
 ]
-DataOption = Annotated[
-    str,
-    typer.Option("--data", help="Data set name (see 'tacit data list') or path of a file."),
+_DATA = "Data set name (see 'tacit data list') or path of a file."
+DataOption = Annotated[str, typer.Option("--data", help=_DATA, autocompletion=data_sets)]
+OptionalDataOption = Annotated[
+    str | None, typer.Option("--data", help=_DATA, autocompletion=data_sets)
+]
+PartOption = Annotated[
+    Part | None,
+    typer.Option("--part", help="Which part of a data set with two: test, unless said otherwise."),
+]
+PageOption = Annotated[
+    Path | None, typer.Option("--page", help="Also write an HTML page with pictures to this file.")
+]
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", help="Log on standard error: text, or JSON lines for machines."),
+]
+MechanismOption = Annotated[
+    Mechanism,
+    typer.Option(
+        "--mechanism",
+        help="privunit: shuffled local reports; distributed: noise shares and a secure sum.",
+    ),
+]
+SplitOption = Annotated[
+    Split,
+    typer.Option(
+        "--split", help="iid; subject: test on persons without a client; dirichlet: skewed."
+    ),
+]
+QualityOption = Annotated[
+    Quality,
+    typer.Option("--quality", help="Rank of shapelets: F, information gain, its basic protocol."),
+]
+ClassifierOption = Annotated[
+    SiloClassifier, typer.Option("--classifier", help="What is trained on the features.")
 ]
 LabelOption = Annotated[
     str | None,
@@ -81,7 +116,19 @@ def emit(
     elif render is not None:
         render()
     else:
-        print_table([(key, _short(value)) for key, value in plain(result).items()])
+        print_readable(plain(result))
+
+
+def print_readable(result: Mapping[str, Any], *, before: Sequence[tuple[str, str]] = ()) -> None:
+    """Names and values, those of `before` first, then a table for every list of records."""
+    rows, tables = split(result)
+    rows = [*before, *rows]
+    if rows:
+        print_table(rows)
+    for name, (columns, records) in tables.items():
+        more = f", the first {FEW} (all with --json)" if len(records) > FEW else ""
+        title = f"{name.replace('_', ' ')}: {len(records)}{more}"
+        print_table(records[:FEW], columns=columns, title=title)
 
 
 def print_table(
@@ -103,6 +150,11 @@ def print_table(
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     Console().print(table)
+
+
+def note(sentence: str) -> None:
+    """One sentence on standard error, beside the result."""
+    typer.echo(f"tacit: {sentence}", err=True)
 
 
 def check_new_file(path: Path | None) -> None:
@@ -133,12 +185,6 @@ def _check_folder(folder: Path) -> None:
         raise TacitError(f"{nearest} is a file, so {folder} cannot be a folder; choose another.")
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise TacitError(f"{nearest} may not be written to; choose another folder.")
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict) and "sentence" in value:
-        return str(value["sentence"])
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 @contextmanager

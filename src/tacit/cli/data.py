@@ -17,6 +17,8 @@ from tacit.cli.common import (
     print_table,
     progress_bar,
 )
+from tacit.cli.manner.choices import ImportFormat
+from tacit.cli.manner.completion import data_sets
 
 if TYPE_CHECKING:
     from tacit.data.importers.pipeline import Imported
@@ -48,7 +50,12 @@ def list_command(as_json: JsonFlag = False) -> None:
 
 @app.command("show")
 def show_command(
-    name: Annotated[str, typer.Argument(help="Name of a data set, or path of a file or folder.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a data set, or path of a file or folder.", autocompletion=data_sets
+        ),
+    ],
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -68,11 +75,8 @@ def import_command(
     ],
     out: Annotated[Path, typer.Option(help="The .npz to write; it must not exist.")],
     format: Annotated[
-        str | None,
-        typer.Option(
-            help="edf, wfdb, matlab, hdf5, csv, parquet, npz; or an archive's layout: uci-har, "
-            "wisdm, hhar, sleep-edf, paderborn, ptb-xl. Guessed if left out."
-        ),
+        ImportFormat | None,
+        typer.Option(help="A kind of file, or an archive's layout; guessed if left out."),
     ] = None,
     window: Annotated[
         str | None, typer.Option(help="Length of a series: samples (256) or time (30s, 500ms).")
@@ -108,7 +112,8 @@ def import_command(
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column with the time of a sample.")] = None,
     time_unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Unit of the time column.")
+        Literal["s", "ms", "us", "ns", "min", "h"] | None,
+        typer.Option(help="Unit of the time column."),
     ] = None,
     form: Annotated[
         Literal["wide", "long"] | None,
@@ -149,6 +154,10 @@ def import_command(
     max_gap: Annotated[
         str | None, typer.Option(help="Longest gap to fill; else a tenth of the window.")
     ] = None,
+    missing_code: Annotated[
+        str | None,
+        typer.Option(help="Numbers that stand for missing values, with commas, such as -9999."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a data set of recordings: EDF, WFDB, MATLAB, HDF5, CSV, Parquet or a raw archive.
@@ -161,6 +170,7 @@ def import_command(
     from tacit.data.importers.options import (
         ImportOptions,
         parse_classes,
+        parse_codes,
         parse_names,
         parse_span,
     )
@@ -188,6 +198,7 @@ def import_command(
         points=points,
         missing=missing,
         max_gap=parse_span(max_gap, name="--max-gap"),
+        missing_codes=parse_codes(missing_code),
     )
     check_new_file(out)
     with progress_bar("importing") as report:

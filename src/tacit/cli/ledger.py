@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,8 @@ from tacit.cli.common import JsonFlag, emit, new_app, print_table
 app = new_app("The budget ledger: open, show, verify and export it.")
 
 DbOption = Annotated[
-    Path, typer.Option("--db", envvar="TACIT_LEDGER", help="Path of the ledger's file.")
+    Path,
+    typer.Option("--db", "--ledger", envvar="TACIT_LEDGER", help="Path of the ledger's file."),
 ]
 DEFAULT_DB = Path("tacit-ledger.db")
 BudgetOption = Annotated[float | None, typer.Option(help="Epsilon for the whole store.")]
@@ -98,7 +100,7 @@ def show_command(
 
     Example: `tacit ledger show --db spend.db --subject device-7`
     """
-    from tacit.guarantee import rounded_down, rounded_up
+    from tacit.guarantee import rounded_up
     from tacit.ledger import Ledger
     from tacit.ledger.anchors import configured_anchor
 
@@ -128,19 +130,25 @@ def show_command(
                 f"           by {len(subjects)} subjects together, "
                 f"at most epsilon {rounded_up(most)} by each of them"
             )
-        typer.echo(
-            f"remaining: epsilon {rounded_down(left.epsilon)}, delta {rounded_down(left.delta)}"
-        )
+        typer.echo(f"remaining: epsilon {_left(left.epsilon)}, delta {_left(left.delta)}")
 
     emit(result, as_json=as_json, render=render)
+
+
+def _left(value: float) -> str:
+    from tacit.guarantee import rounded_down
+
+    return rounded_down(value) if math.isfinite(value) else "without limit"
 
 
 @app.command("verify")
 def verify_command(
     db: DbOption = DEFAULT_DB,
     anchor: Annotated[
-        str | None,
-        typer.Option(help="COUNT:HASH or a file of it, kept elsewhere; finds a rewritten history."),
+        Path | None,
+        typer.Option(
+            "--anchor", help="File kept elsewhere, or COUNT:HASH; finds a rewritten history."
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -150,7 +158,9 @@ def verify_command(
     """
     from tacit.ledger import Ledger
 
-    given = anchor if anchor is None or ":" in anchor else _anchor_in(Path(anchor))
+    given = None if anchor is None else str(anchor)
+    if anchor is not None and ":" not in anchor.name:
+        given = _anchor_in(anchor)
     with Ledger.open(db, create=False) as ledger:
         found = ledger.verify(given)
     result = {

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.collector import KeepCountDays, KeepDays
-from tacit.cli.common import JsonFlag, check_new_file, emit
+from tacit.cli.common import JsonFlag, LogFormatOption, check_new_file, emit
 from tacit.cli.local import BundleArgument, load_bundle
 from tacit.errors import TacitError
 from tacit.system.extras import needs
+from tacit.system.logs import log_to_standard_error
 
 if TYPE_CHECKING:
     from tacit.local.collector.server import Tls
@@ -36,7 +37,9 @@ def serve_command(
     key: Annotated[Path | None, typer.Option("--key", help="Private key of --cert (PEM).")] = None,
     names: Annotated[
         list[str] | None,
-        typer.Option("--name", help="Name or address that devices use, for a made certificate."),
+        typer.Option(
+            "--certificate-name", help="Name or address that devices use, for a made certificate."
+        ),
     ] = None,
     files: Annotated[
         Path | None,
@@ -59,17 +62,19 @@ def serve_command(
     ] = None,
     keep_days: KeepDays = None,
     keep_count_days: KeepCountDays = None,
+    log_format: LogFormatOption = "text",
     as_json: JsonFlag = False,
 ) -> None:
     """Serve a bundle; with --store, collect the releases of many devices.
 
     Example: `tacit serve gunpoint --store releases.db --keep-days 30`
     """
-    needs("studio", "starlette", "uvicorn", what="'tacit serve'")
+    needs("studio", "starlette", "uvicorn", "prometheus_client", what="'tacit serve'")
+    log_to_standard_error(log_format)
     if store is None:
         _serve_without_store(load_bundle(bundle), host, port, as_json=as_json)
         return
-    needs("studio", "prometheus_client", what="'tacit serve --store'")
+    needs("studio", "jinja2", what="'tacit serve --store'")
     from tacit.local.collector.retention import Retention
 
     retention = Retention(releases_days=keep_days, counts_days=keep_count_days)
@@ -112,21 +117,17 @@ def _collect(
     **settings: Any,
 ) -> None:
     """Open everything that may be refused, say where it listens, and serve."""
-    from tacit.local.collector.server import (
-        bound_socket,
-        collecting_server,
-        log_to_standard_error,
-    )
+    from tacit.local.collector.server import bound_socket, collecting_server
     from tacit.local.collector.service import Collector
     from tacit.local.collector.storage.store import Store
+    from tacit.report.collector_pages import collector_pages
 
     with ExitStack() as opened:
         listening = opened.enter_context(bound_socket(*bound))
         store = opened.enter_context(closing(Store.open(address, model=model)))
         files = tls()
         collector = opened.enter_context(closing(Collector(model, store)))
-        server = collecting_server(collector, tls=files, **settings)
-        log_to_standard_error()
+        server = collecting_server(collector, tls=files, pages=collector_pages(model), **settings)
         taken = listening.getsockname()[1]
         emit(_address(bound[0], taken, files, store, model), as_json=as_json)
         server.run(sockets=[listening])

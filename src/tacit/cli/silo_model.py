@@ -4,50 +4,55 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.common import JsonFlag, LabelOption, check_new_page, emit, print_table
+from tacit.cli.common import (
+    DataOption,
+    JsonFlag,
+    LabelOption,
+    PageOption,
+    PartOption,
+    check_new_page,
+    emit,
+    print_table,
+)
+from tacit.cli.manner.completion import data_sets
+from tacit.cli.manner.readable import FEW
 from tacit.errors import TacitError
 
-if TYPE_CHECKING:
-    from tacit.arrays import Cube
-    from tacit.data.dataset import Labels
-
 OutArgument = Annotated[Path, typer.Argument(help="The initiator's output folder.")]
-OwnOption = Annotated[Path, typer.Option(help="The initiator's own series from that run.")]
-PageOption = Annotated[Path | None, typer.Option("--page", help="Write an HTML page.")]
-
-
-def _series(path: Path, label: str | None) -> tuple[Cube, Labels | None]:
-    from tacit.data.formats import read_series
-
-    if not path.is_file():
-        raise TacitError(f"there is no data file {path}; check the path.")
-    return read_series(path, label=label)
+OwnOption = Annotated[
+    str,
+    typer.Option("--own", help="What the initiator gave as --data.", autocompletion=data_sets),
+]
 
 
 def classify_command(
     folder: OutArgument,
     own: OwnOption,
-    data: Annotated[Path, typer.Option(help="New series; labels, if any, give the accuracy.")],
+    data: DataOption,
+    part: PartOption = None,
     label: LabelOption = None,
     page: PageOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Classify new series with the model that the initiator got; nothing leaves this machine.
 
-    Example: tacit silo classify federation/north/out --own north.npz --data new.npz
+    Labels, if the series have any, give the accuracy.
+
+    Example: `tacit silo classify federation/north/out --own north.npz --data new.npz`
     """
+    from tacit.data.load import load_part
     from tacit.silo.stored_model import load_stored
 
     check_new_page(page)
-    X, truth = _series(data, label)
-    model = load_stored(folder, own=_series(own, label)[0])
+    X, truth = load_part(data, part=part, label=label)
+    model = load_stored(folder, own=load_part(own, otherwise="train", label=label)[0])
     probabilities = model.probabilities(X)
     labels = model.labels_of(probabilities)
-    result = {
+    result: dict[str, Any] = {
         "labels": labels.tolist(),
         "classes": list(model.classes),
         "probabilities": probabilities.round(6).tolist(),
@@ -69,36 +74,48 @@ def classify_command(
         for i, (name, row) in enumerate(zip(labels, probabilities, strict=True))
     ]
     columns = ("series", "label", *model.classes)
-    emit(result, as_json=as_json, render=lambda: print_table(rows, columns=columns))
+
+    def render() -> None:
+        more = f", the first {FEW} (all with --json)" if len(rows) > FEW else ""
+        print_table(rows[:FEW], columns=columns, title=f"{len(rows)} series{more}")
+        if result["accuracy"] is not None:
+            typer.echo(f"accuracy {result['accuracy']:.4f}")
+        if page is not None:
+            typer.echo(f"page {page}")
+
+    emit(result, as_json=as_json, render=render)
 
 
 def explain_command(
     folder: OutArgument,
     own: OwnOption,
-    data: Annotated[Path, typer.Option(help="The file of the series to explain.")],
-    index: Annotated[int, typer.Option(min=0, help="Which series of the file, from 0.")] = 0,
-    shapelets: Annotated[int, typer.Option(min=1, help="How many shapelets to show.")] = 5,
+    data: DataOption,
+    part: PartOption = None,
+    index: Annotated[int, typer.Option(min=0, help="Which series of them, from 0.")] = 0,
+    shapelets: Annotated[int, typer.Option(min=1, help="How many features to show.")] = 5,
     label: LabelOption = None,
     page: PageOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Explain the class of one series: which shapelets decided, and where they match.
+    """Explain the class of one series: which features decided, and where they lie.
 
     It uses the model, that series and the initiator's own data; nothing leaves this machine.
-    Example: tacit silo explain federation/north/out --own north.npz --data new.npz --page why.html
+
+    Example: `tacit silo explain federation/north/out --own north.npz --data new.npz`
     """
+    from tacit.data.load import load_part
     from tacit.silo.stored_model import load_stored
 
     check_new_page(page)
-    X, _ = _series(data, label)
+    X, _ = load_part(data, part=part, label=label)
     if index >= len(X):
         raise TacitError(f"--index must be below {len(X)}, the series of {data}, got {index}.")
-    own_X, own_labels = _series(own, label)
+    own_X, own_labels = load_part(own, otherwise="train", label=label)
     if own_labels is None:
         raise TacitError(f"{own} has no labels; give the initiator's own file of that run.")
     model = load_stored(folder, own=own_X)
     found = model.explain(X[index], own_labels=own_labels, n_shapelets=shapelets)
-    result = {
+    result: dict[str, Any] = {
         "label": found.prediction,
         "probabilities": found.probabilities,
         "shapelets": [asdict(match) for match in found.matches],
@@ -111,17 +128,16 @@ def explain_command(
         result["page"] = write_explanation(
             page,
             found,
-            own_features=model.own_features,
+            own_values=model.model.natural(model.own_features),
             own_codes=model.codes_of(own_labels),
             classes=model.classes,
-            units=model.model.units(),
             guarantee=model.receipt.guarantee,
         )
     rows = [
-        (m.shapelet + 1, f"{m.influence:.1%}", m.position, f"{m.distance:.4g}", m.series, m.start)
+        (m.shapelet + 1, m.description, f"{m.influence:.1%}", m.place, f"{m.distance:.4g}")
         for m in found.matches
     ]
-    columns = ("shapelet", "share", "matches at", "distance", "own series", "step")
+    columns = ("feature", "what it is", "share", "lies at", "distance or value")
     title = f"{found.prediction} ({found.probabilities[found.prediction]:.3f})"
     render = lambda: print_table(rows, columns=columns, title=title)  # noqa: E731
     emit(result, as_json=as_json, render=render)

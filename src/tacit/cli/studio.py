@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.common import JsonFlag, emit
+from tacit.cli.common import JsonFlag, LogFormatOption, emit
 from tacit.system.extras import needs
+from tacit.system.logs import log_to_standard_error
+from tacit.system.posix import needs_posix
 
 
 def studio(
@@ -21,6 +23,7 @@ def studio(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address and open nothing.")
     ] = False,
+    log_format: LogFormatOption = "text",
     as_json: JsonFlag = False,
 ) -> None:
     """Open the studio: import, plan, train, look, attack and budgets as pages.
@@ -29,6 +32,7 @@ def studio(
 
     Example: `tacit studio --workspace my-project`
     """
+    needs_posix("'tacit studio'")
     needs("studio", "fastapi", "uvicorn", what="'tacit studio'")
     needs("charts", "altair", "vl_convert", what="'tacit studio'")
     from tacit.local.collector.server import bound_socket
@@ -36,6 +40,7 @@ def studio(
     from tacit.studio.app import create_app, serve
     from tacit.studio.workspace import open_workspace
 
+    log_to_standard_error(log_format)
     opened = open_workspace(workspace.expanduser())
     host, token = "127.0.0.1", new_token()
     listening = bound_socket(host, port)

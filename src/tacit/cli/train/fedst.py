@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.common import (
+    ClassifierOption,
     DataOption,
     JsonFlag,
     LabelOption,
+    PageOption,
+    QualityOption,
     SeedOption,
+    check_new_folder,
     check_new_page,
     emit,
     print_table,
     progress_bar,
 )
+from tacit.cli.manner.choices import Distance, Scope
+from tacit.cli.manner.completion import features as feature_names
+from tacit.cli.train.scores import accuracy_interval, accuracy_words
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -28,16 +35,15 @@ _SHOWN = 10
 def train_fedst(
     data: DataOption,
     parties: Annotated[int, typer.Option("--parties", help="Owners, at least 2.")] = 3,
-    quality: Annotated[
-        str, typer.Option("--quality", help="f, ig, or ig-basic (the basic protocol).")
-    ] = "f",
-    classifier: Annotated[
-        str, typer.Option("--classifier", help="ridge, logistic or forest.")
-    ] = "ridge",
+    quality: QualityOption = "f",
+    classifier: ClassifierOption = "ridge",
     features: Annotated[
         str,
         typer.Option(
-            "--features", help="shapelets, intervals, dictionary, several by comma, or all."
+            "--features",
+            metavar="shapelets,intervals,dictionary|all",
+            help="Kinds of candidates, several with commas.",
+            autocompletion=feature_names,
         ),
     ] = "shapelets",
     candidates: Annotated[
@@ -45,16 +51,17 @@ def train_fedst(
     ] = 500,
     shapelets: Annotated[int, typer.Option("--shapelets", help="Shapelets to keep.")] = 200,
     scope: Annotated[
-        str,
-        typer.Option(
-            "--scope", help="federated, local-search, local-transform; in plaintext local, global."
-        ),
+        Scope,
+        typer.Option("--scope", help="What is computed together; local and global: in plaintext."),
     ] = "federated",
     distance: Annotated[
-        str, typer.Option("--distance", help="dot, or elementwise (the basic protocol).")
+        Distance, typer.Option("--distance", help="elementwise is the basic protocol, slow.")
     ] = "dot",
     time_contract: Annotated[
-        float | None, typer.Option("--time-contract", help="Stop the search after these seconds.")
+        float | None,
+        typer.Option(
+            "--time-contract", help="Seconds for the search, sharing and ranking included."
+        ),
     ] = None,
     trees: Annotated[int, typer.Option("--trees", help="Trees of the forest.")] = 40,
     depth: Annotated[
@@ -70,8 +77,13 @@ def train_fedst(
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger to debit before an --epsilon run.")
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Write an HTML page that explains one series.")
+    page: PageOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder for model, receipt and P0's series; 'tacit silo classify' uses it.",
+        ),
     ] = None,
     seed: SeedOption = 0,
     label: LabelOption = None,
@@ -81,18 +93,19 @@ def train_fedst(
 
     Example: `tacit train fedst --data GunPoint --parties 3 --quality f --json`
     """
-    import numpy as np
-
     from tacit.data import load_dataset
+    from tacit.data.scores import confusion
+    from tacit.disclosure.training_record import write_training_record
     from tacit.silo.estimator import FedSTClassifier
 
     check_new_page(page)
-    dataset = load_dataset(data, label=label)
-    if dataset.X_train.shape[1] != 1:
+    check_new_folder(out)
+    if out is not None and scope in ("local", "global"):
         raise TacitError(
-            f"fedst takes series of one channel, {dataset.name} has {dataset.X_train.shape[1]}; "
-            "save one of them as its own data set."
+            f"--out stores a model with its receipt, and --scope {scope} runs in plaintext without "
+            "one; leave out --out, or train with --scope federated."
         )
+    dataset = load_dataset(data, label=label)
     with progress_bar("FedST") as progress:
         model = FedSTClassifier(
             n_parties=parties,
@@ -113,14 +126,18 @@ def train_fedst(
         )
         model.fit(dataset.X_train, dataset.y_train)
     predicted = model.predict(dataset.X_test)
+    right = predicted == dataset.y_test
     result: dict[str, Any] = {
         "data": dataset.name,
-        "accuracy": float(np.mean(predicted == dataset.y_test)),
+        "accuracy": float(right.mean()),
+        "accuracy_interval": accuracy_interval(int(right.sum()), len(right)),
+        "confusion": confusion(dataset.y_test, predicted),
         "guarantee": model.guarantee_,
         "seconds": model.history_["seconds"],
         "bytes_sent": model.history_["bytes_sent"],
         "shapelets": [
-            {"series": s.series, "start": s.start, "length": s.length} for s in model.shapelets_
+            {"series": s.series, "channel": s.channel, "start": s.start, "length": s.length}
+            for s in model.shapelets_
         ],
         "features": [
             {"kind": model.model_.kind(k), "description": model.model_.description(k)}
@@ -133,8 +150,12 @@ def train_fedst(
         "classifier": classifier,
         "seed": seed,
     }
+    if out is not None:
+        result["out"] = str(model.save(out))
+        sizes = {"n_train": len(dataset.y_train), "n_test": len(dataset.y_test)}
+        write_training_record(out, {**result, **sizes})
     if page is not None:
-        result["page"] = str(_write_page(model, dataset.X_test[0, 0], page))
+        result["page"] = str(_write_page(model, dataset.X_test[0], page))
     emit(result, as_json=as_json, render=lambda: _show(result))
 
 
@@ -144,10 +165,9 @@ def _write_page(model: FedSTClassifier, series: Any, path: Path) -> Path:
     return write_explanation(
         path,
         model.explain(series),
-        own_features=model.own_features_,
+        own_values=model.model_.natural(model.own_features_),
         own_codes=model.own_codes_,
         classes=[str(label) for label in model.classes_],
-        units=model.model_.units(),
         guarantee=model.guarantee_,
     )
 
@@ -155,7 +175,7 @@ def _write_page(model: FedSTClassifier, series: Any, path: Path) -> Path:
 def _show(result: dict[str, Any]) -> None:
     seconds = ", ".join(f"{stage} {value:.1f}" for stage, value in result["seconds"].items())
     rows = [
-        ("accuracy", f"{result['accuracy']:.4f}"),
+        ("accuracy", accuracy_words(result)),
         ("guarantee", result["guarantee"].sentence),
         ("seconds", seconds),
         ("sent by P0", f"{result['bytes_sent'] / 1e6:.1f} MB"),
@@ -163,8 +183,7 @@ def _show(result: dict[str, Any]) -> None:
         ("shapelets", len(result["shapelets"])),
         ("intervals and words", len(result["features"]) - len(result["shapelets"])),
     ]
-    if "page" in result:
-        rows.append(("page", result["page"]))
+    rows += [(key, result[key]) for key in ("page", "out") if key in result]
     print_table(rows, title=f"FedST on {result['data']}")
     print_table(
         [(i + 1, s["series"], s["start"], s["length"]) for i, s in enumerate(result["shapelets"])][

@@ -11,13 +11,15 @@ from tacit.cli.common import (
     DataOption,
     JsonFlag,
     LabelOption,
+    MechanismOption,
     SeedOption,
+    SplitOption,
     emit,
     print_table,
     progress_bar,
 )
-from tacit.cli.local import check_new_bundle
-from tacit.cli.train.timefl import check_choice
+from tacit.cli.train.scores import accuracy_interval, accuracy_words
+from tacit.cli.train.softshape import check_new_bundle
 
 
 def train_hybrid(
@@ -30,15 +32,8 @@ def train_hybrid(
     release_epsilon: Annotated[
         float, typer.Option("--release-epsilon", help="Total per released series.")
     ] = 5.0,
-    mechanism: Annotated[
-        str, typer.Option("--mechanism", help="How clients report: distributed or privunit.")
-    ] = "distributed",
-    split: Annotated[
-        str,
-        typer.Option(
-            "--split", help="iid; subject: test on persons without a client; dirichlet: skewed."
-        ),
-    ] = "iid",
+    mechanism: MechanismOption = "distributed",
+    split: SplitOption = "iid",
     rounds: Annotated[int | None, typer.Option("--rounds", help="Rounds of training.")] = None,
     recognition: Annotated[
         float,
@@ -57,10 +52,9 @@ def train_hybrid(
 
     Example: `tacit train hybrid --data UCIHAR --clients 1000 --release-epsilon 5 --out har`
     """
-    check_choice("mechanism", mechanism)
-    check_choice("split", split)
     check_new_bundle(out)
     from tacit.data import load_dataset
+    from tacit.disclosure.training_record import write_training_record
     from tacit.hybrid.experiment import HybridTask, run_task
 
     task = HybridTask(
@@ -68,23 +62,27 @@ def train_hybrid(
         epsilon=epsilon,
         delta=delta,
         release_epsilon=release_epsilon,
-        mechanism=mechanism,  # type: ignore[arg-type]  # checked above
-        split=split,  # type: ignore[arg-type]
+        mechanism=mechanism,
+        split=split,
         n_rounds=rounds,
         recognition=recognition,
         seed=seed,
     )
     with progress_bar("training") as bar:
         result = run_task(load_dataset(data, label=label), task, out=out, progress=bar)
+    n_test = result["n_test"]
+    result["accuracy_interval"] = accuracy_interval(round(result["accuracy"] * n_test), n_test)
+    if out is not None:
+        write_training_record(out, result)
     emit(result, as_json=as_json, render=lambda: _render(result))
 
 
 def _render(result: dict[str, Any]) -> None:
     promised = result["guarantee"]
     rows = [
-        ("accuracy of releases", f"{result['accuracy']:.4f}"),
-        ("best possible at this epsilon", f"{result['ceiling']:.4f}"),
-        ("accuracy before noise", f"{result['clean_accuracy']:.4f}"),
+        ("accuracy of releases", accuracy_words(result)),
+        ("ceiling at this epsilon", f"{result['ceiling']:.3f}"),
+        ("accuracy before noise", f"{result['clean_accuracy']:.3f}"),
         ("tested on", f"{result['n_test']} series: {result['evaluated_on']}"),
         ("training clients", promised["training"].sentence),
         ("released series", promised["release"].sentence),

@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli.common import JsonFlag, emit
 from tacit.cli.local import BundleArgument, load_bundle
+from tacit.cli.manner.choices import DeviceFormat
 from tacit.errors import TacitError
 
 
@@ -18,8 +19,8 @@ def export_command(
         Path, typer.Option("--out", help="New file (npz), or new folder (web, c) for the device.")
     ],
     format: Annotated[
-        str,
-        typer.Option("--format", help="npz (NumPy), web (a JavaScript module) or c (C99 sources)."),
+        DeviceFormat,
+        typer.Option("--format", help="For NumPy, as a JavaScript module, or as C99 sources."),
     ] = "npz",
     as_json: JsonFlag = False,
 ) -> None:
@@ -34,7 +35,7 @@ def export_command(
     model = load_bundle(bundle)
     if out.exists():
         raise TacitError(f"{out} exists; choose another place, or remove it first.")
-    export_model(model, out, format=format)  # type: ignore[arg-type]  # it checks the format
+    export_model(model, out, format=format)
     files = [out] if out.is_file() else sorted(out.iterdir())
     result = {
         "format": format,

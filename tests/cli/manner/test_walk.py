@@ -24,6 +24,7 @@ REQUIRED = {
     "central_epsilon": "1",
     "n": "1000",
     "delta": "1e-6",
+    "of": "shuffler",
 }
 
 BAD_NUMBERS = {"integer": ["x", "1.5", "-1"], "float": ["x", "nan", "inf", "-1", "0"]}

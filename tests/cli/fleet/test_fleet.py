@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from command import assert_refused, tacit
+from tacit.cli.fleet.commands import _draw_status, _shown
 from tacit.fleet.deployment import setup
+from tacit.fleet.deployment.batches.registry import Registry
+from tacit.fleet.deployment.batches.signatures import public_half
 from tacit.fleet.deployment.config import (
     AnalyserConfig,
     NodeConfig,
@@ -18,9 +21,8 @@ from tacit.fleet.deployment.config import (
     read_config,
     read_run,
 )
+from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.seal import Opener, Sealer
-from tacit.fleet.deployment.wire.registry import Registry
-from tacit.fleet.deployment.wire.signatures import public_half
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--data", "ItalyPowerDemand", "--kernels", 8)
@@ -96,6 +98,7 @@ def test_three_hosts_for_three_organisations(tmp_path: Path, capsys: Capture) ->
     assert node.shuffler_url == server.shuffler_url == "https://b.org:9441"
     assert shuffler.analyser_url == "https://10.0.0.3:9442"
     assert server.analyser_url == "https://10.0.0.3:9443"
+    assert node.server_certificate is not None
     # Each side holds the very certificates that it talks to, and there is nobody above them.
     for copy, of in (
         (node.server_certificate, server),
@@ -286,3 +289,99 @@ def test_a_fleet_without_a_round_has_no_model_yet(
     np.savez(tmp_path / "new.npz", X=np.zeros((1, 1, 24)))
     classify = ("fleet", "classify", folder, "--data", tmp_path / "new.npz")
     assert_refused(tacit(capsys, *classify), "checkpoint")
+
+
+@pytest.mark.seconds
+def test_who_belongs_to_a_fleet_changes_by_commands(tmp_path: Path, capsys: Capture) -> None:
+    folder, plan = tmp_path / "fleet", tmp_path / "next.toml"
+    more = ("--nodes", 3, "--n-min", 2, "--most-nodes", 4, "--mechanism", "distributed")
+    assert tacit(capsys, "fleet", "init", folder, *SMALL, *more, "--json").code == 0
+    invited = tacit(capsys, "fleet", "invite", folder / "shuffler", "--name", "new", "--json").json
+    assert invited["code"].startswith("tacit-")
+    gone = tacit(capsys, "fleet", "revoke", folder / "shuffler", "--name", "node-3", "--json").json
+    assert gone["nodes"] == 2
+    made = tacit(capsys, "fleet", "renew", folder / "analyser", "--json").json
+    assert (made["in_use"], Path(made["certificates"][0]).exists()) == (False, True)
+    trusted = ("--service", "analyser", "--certificate", made["certificates"][0], "--json")
+    assert tacit(capsys, "fleet", "trust", folder / "shuffler", *trusted).json["new"]
+    assert tacit(capsys, "fleet", "renew", folder / "analyser", "--switch", "--json").json["in_use"]
+    key = tacit(capsys, "fleet", "renew", folder / "analyser", "--sealing", "--json").json["key"]
+    planned = ("--rounds", 3, "--analyser-key", key, "--out", plan, "--json")
+    assert tacit(capsys, "fleet", "next-run", folder, *planned).json["rounds"] == 3
+    taken = tacit(capsys, "fleet", "take-plan", folder, plan, "--json").json["taken"]
+    assert len(taken) == 6
+    assert read_run(folder / "plan.toml").analyser_key == key
+    server, node = folder / "server", folder / "nodes" / "node-1"
+    identity = tacit(capsys, "fleet", "renew", node, "--identity", "--json").json["identity"]
+    known = ("--name", "node-1", "--signing-key", identity, "--renewed", "--json")
+    assert tacit(capsys, "fleet", "admit", server, *known).json["nodes"] == 3
+    used = tacit(capsys, "fleet", "renew", node, "--identity", "--switch", "--json").json
+    assert Path(used["in_use"]).name == "identity"
+    new = ("--name", "new", "--signing-key", node_identity()[1].decode(), "--json")
+    assert tacit(capsys, "fleet", "admit", server, *new).json["nodes"] == 4
+    gone = tacit(capsys, "fleet", "revoke", server, "--name", "new", "--json").json
+    assert gone["nodes"] == 3
+
+    for words, said in (
+        (("renew", node, "--switch"), "in one step"),
+        (("renew", node, "--identity", "--switch"), "no next identity"),
+        (("renew", folder / "shuffler", "--identity"), "is for nodes"),
+        (("admit", folder / "shuffler", *known), "is for the server"),
+        (("renew", tmp_path), "is not the folder"),
+        (("renew", folder / "shuffler", "--switch"), "no next certificate"),
+        (("join", tmp_path / "x", "--invitation", "nonsense"), "not a whole code"),
+        (("join", tmp_path / "x", "--invitation", invited["code"]), "does not answer"),
+        (("join", tmp_path / "x", "--invitation", "c", "--server", "a:1"), "--server-certificate"),
+        (("leave", node), "does not answer"),
+        (("admit", folder / "server", "--name", "x", "--signing-key", "y"), "an identity is"),
+    ):
+        assert_refused(tacit(capsys, "fleet", *words, "--json"), said)
+
+
+def test_the_status_is_a_table(capsys: Capture) -> None:
+    rounds = [
+        {"round_number": i, "n": 3, "left_out": 0, "released": i == 1, "epsilon": 2.00001 * i}
+        for i in (1, 2)
+    ]
+    shuffler = {"round": 3, "received": None, "n_min": 2, "trouble": None, "enough_reports": False}
+    _draw_status(
+        {
+            "run": "r1",
+            "round": 3,
+            "rounds": 4,
+            "finished": False,
+            "stopped": None,
+            "processing": False,
+            "trouble": "the share helper has not sent its sum for 7 s",
+            "spent": {"epsilon": 4.00002, "delta": 0.0},
+            "guarantee": None,
+            "history": rounds,
+            "shuffler": shuffler,
+        }
+    )
+    drawn = capsys.readouterr().out
+    for words in (
+        "round 3 of 4",
+        "too few of at least 2 reports",
+        "epsilon 4.0001",
+        "has not sent its",
+    ):
+        assert words in drawn
+    assert "left out" in drawn
+    assert "2.0001" in drawn, "what is shown is rounded up"
+
+
+def test_figures_need_an_address(folder: Path, capsys: Capture) -> None:
+    starts = (
+        ("server", folder / "server" / "server.toml"),
+        ("node", folder / "nodes" / "node-1" / "node.toml", "--transport", "https"),
+    )
+    for words in starts:
+        outcome = tacit(capsys, "fleet", *words, "--metrics", "9444", "--json")
+        assert outcome.code == 2
+        assert "tacit: --metrics must look like 127.0.0.1:9444, got '9444'." in outcome.err
+
+
+def test_a_finished_run_is_in_its_last_round() -> None:
+    assert _shown({"round": 3, "rounds": 2, "finished": True})["round"] == 2
+    assert _shown({"round": 1, "rounds": 2, "finished": False})["round"] == 1

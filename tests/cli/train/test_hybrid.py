@@ -30,6 +30,8 @@ def test_train_release_classify_and_audit(
     assert promised["both"]["epsilon"] >= promised["training"]["epsilon"] + 5.0
     # Of 1029 labels 7 are changed on average; more than 30 by chance in less than 1 of 10^9 runs.
     assert abs(trained["accuracy"] - trained["clean_accuracy"]) <= 30 / trained["n_test"]
+    interval = trained["accuracy_interval"]
+    assert interval["low"] < trained["accuracy"] < interval["high"]
     assert trained["clean_accuracy"] > 0.7  # measured 0.92; guessing reaches 0.5
 
     made = tacit(
@@ -56,8 +58,8 @@ def test_train_release_classify_and_audit(
         (("--release-epsilon", "0"), "release-epsilon must be"),
         (("--epsilon", "nan"), "epsilon must be"),
         (("--recognition", "1.5"), "recognition must lie"),
-        (("--mechanism", "gaussian"), "--mechanism must be one of"),
-        (("--split", "random"), "--split must be one of"),
+        (("--mechanism", "gaussian"), "'privunit', 'distributed'"),
+        (("--split", "random"), "'iid', 'subject', 'dirichlet'"),
         (("--split", "subject"), "needs a person per series"),
         (("--clients", "1"), "clients must be"),
     ],

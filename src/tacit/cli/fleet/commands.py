@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,12 +15,24 @@ from tacit.cli.common import (
     DataOption,
     JsonFlag,
     LabelOption,
+    LogFormatOption,
+    MechanismOption,
+    PartOption,
     SeedOption,
     emit,
     new_app,
+    print_table,
     progress_bar,
 )
+from tacit.cli.fleet.members import COMMANDS
+from tacit.cli.manner.choices import LogFormat, Transport
 from tacit.errors import TacitError
+from tacit.system.logs import log_to_standard_error
+
+if TYPE_CHECKING:
+    from tacit.system.progress import Progress
+
+_LOG = logging.getLogger("tacit.fleet")
 
 app = new_app(
     "Run a fleet: nodes report sealed updates, a shuffler mixes them, an analyser learns.\n\n"
@@ -25,7 +40,14 @@ app = new_app(
     "`tacit fleet up DIR`."
 )
 
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+
 ConfigArgument = Annotated[Path, typer.Argument(help="The configuration that 'init' wrote.")]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option("--metrics", metavar="HOST:PORT", help="Answer GET /metrics there, plain HTTP."),
+]
 FolderArgument = Annotated[Path, typer.Argument(help="The folder that 'init' wrote.")]
 
 
@@ -43,7 +65,7 @@ def init(
     most_nodes: Annotated[
         int | None, typer.Option(help="Nodes that may ever take part; default: those there are.")
     ] = None,
-    mechanism: Annotated[str, typer.Option(help="privunit or distributed.")] = "privunit",
+    mechanism: MechanismOption = "privunit",
     kernels: Annotated[int, typer.Option(help="Random kernels in the public features.")] = 256,
     round_seconds: Annotated[
         float, typer.Option(help="Seconds for a round, counted from its first report.")
@@ -99,12 +121,16 @@ def init(
     try:
         fleet = set_up(folder, load_dataset(data, label=label), request, hosts, seed=seed)
     except OSError as error:
-        raise TacitError(f"cannot write to {folder}: {error.strerror}.") from error
+        raise TacitError(
+            f"cannot write to {folder}: {error.strerror}; choose another folder."
+        ) from error
     emit({"folder": folder, **_described(fleet)}, as_json=as_json)
 
 
 @app.command()
-def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
+def shuffler(
+    config: ConfigArgument, log_format: LogFormatOption = "text", as_json: JsonFlag = False
+) -> None:
     """Run the shuffler until it is stopped; it keeps no report that the analyser has.
 
     Example: `tacit fleet shuffler fleet/shuffler/shuffler.toml`
@@ -113,12 +139,14 @@ def shuffler(config: ConfigArgument, as_json: JsonFlag = False) -> None:
     from tacit.fleet.deployment.run import run_shuffler
 
     found = read_config(config, ShufflerConfig)
-    _announce("shuffler", {"port": found.port}, as_json=as_json)
+    _announce("shuffler", {"port": found.port}, log_format, as_json=as_json)
     run_shuffler(config)
 
 
 @app.command()
-def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
+def analyser(
+    config: ConfigArgument, log_format: LogFormatOption = "text", as_json: JsonFlag = False
+) -> None:
     """Run the analyser until it is stopped; after a crash it first finishes the batch at hand.
 
     Example: `tacit fleet analyser fleet/analyser/analyser.toml`
@@ -128,7 +156,7 @@ def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 
     found = read_config(config, AnalyserConfig)
     ports = {"ingest_port": found.ingest_port, "public_port": found.public_port}
-    _announce("analyser", ports, as_json=as_json)
+    _announce("analyser", ports, log_format, as_json=as_json)
     run_analyser(config)
 
 
@@ -136,89 +164,32 @@ def analyser(config: ConfigArgument, as_json: JsonFlag = False) -> None:
 def node(
     config: ConfigArgument,
     transport: Annotated[
-        str, typer.Option(help="flower, or https: light, polls the shuffler, ends with the run.")
+        Transport, typer.Option(help="https is light, polls the shuffler and ends with the run.")
     ] = "flower",
     poll_seconds: Annotated[
         float, typer.Option(help="How often a light node asks for a round.")
     ] = 5.0,
+    metrics: MetricsOption = None,
+    log_format: LogFormatOption = "text",
     as_json: JsonFlag = False,
 ) -> None:
-    """Run one node: Flower's SuperNode until it is stopped, or a light node until the run is over.
+    """Run one node until the run is over: Flower's SuperNode, or a light node.
 
     Example: `tacit fleet node fleet/nodes/node-1/node.toml --transport https`
     """
     from tacit.fleet.deployment.config import NodeConfig, read_config
 
-    if transport not in ("flower", "https"):
-        raise TacitError(f"--transport is flower or https, got {transport!r}.")
     found = read_config(config, NodeConfig)
-    _announce("node", {"name": found.name, "transport": transport}, as_json=as_json)
+    told = {"name": found.name, "transport": transport}
+    _announce("node", told, log_format, as_json=as_json)
     if transport == "https":
         from tacit.fleet.deployment.light_node import run_light_node
 
-        run_light_node(config, poll_seconds=poll_seconds)
+        run_light_node(config, poll_seconds=poll_seconds, metrics=metrics)
         return
     from tacit.fleet.deployment.run import run_node
 
-    run_node(config)
-
-
-@app.command("new-node")
-def new_node(
-    folder: Annotated[Path, typer.Argument(help="A new folder for the node.")],
-    name: Annotated[str, typer.Option(help="The node's name in this fleet.")],
-    like: Annotated[Path, typer.Option(help="Folder of a node of the same fleet.")],
-    as_json: JsonFlag = False,
-) -> None:
-    """Write a node's folder with keys of its own, and print the public ones for the operators.
-
-    Put its series into the folder as `data.npz`. The operators of shuffler and analyser run
-    'admit' with the signing key; one that uses Flower also needs `identity.pub` in the server's
-    `node_keys`, under its name.
-
-    Example: `tacit fleet new-node node-9 --name node-9 --like fleet/nodes/node-1`
-    """
-    from tacit.fleet.deployment.wire.membership import new_node as write_node
-
-    signing, identity = write_node(folder, name=name, like=like)
-    made = {"folder": folder, "name": name, "key": signing.hex(), "identity": identity.decode()}
-    emit(made, as_json=as_json)
-
-
-ServiceArgument = Annotated[Path, typer.Argument(help="The shuffler's or the analyser's folder.")]
-
-
-@app.command()
-def admit(
-    folder: ServiceArgument,
-    name: Annotated[str, typer.Option(help="The node's name.")],
-    key: Annotated[str, typer.Option(help="The signing key that 'new-node' printed.")],
-    as_json: JsonFlag = False,
-) -> None:
-    """Let a node take part, as far as this service is concerned; it need not be restarted.
-
-    Under `distributed` shuffler and analyser admit a node each for itself.
-
-    Example: `tacit fleet admit fleet/shuffler --name node-9 --key 5f0c...`
-    """
-    from tacit.fleet.deployment.wire.membership import admit as enter
-
-    emit({"name": name, "nodes": enter(folder, name, key)}, as_json=as_json)
-
-
-@app.command()
-def revoke(
-    folder: ServiceArgument,
-    name: Annotated[str, typer.Option(help="The node's name.")],
-    as_json: JsonFlag = False,
-) -> None:
-    """Strike a node off this service's list; its next report is refused.
-
-    Example: `tacit fleet revoke fleet/shuffler --name node-3`
-    """
-    from tacit.fleet.deployment.wire.membership import revoke as strike_off
-
-    emit({"name": name, "nodes": strike_off(folder, name)}, as_json=as_json)
+    run_node(config, metrics=metrics)
 
 
 @app.command()
@@ -227,6 +198,8 @@ def server(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the analyser's checkpoint.")
     ] = False,
+    metrics: MetricsOption = None,
+    log_format: LogFormatOption = "text",
     as_json: JsonFlag = False,
 ) -> None:
     """Run the Flower server and drive the rounds until the run is finished.
@@ -235,9 +208,35 @@ def server(
     """
     from tacit.fleet.deployment.flower.superlink import run_server
 
-    with progress_bar("rounds") as progress:
-        result = run_server(config, resume=resume, progress=progress)
+    with _rounds(log_format) as progress:
+        watched = progress if metrics is None else _with_metrics(progress, metrics)
+        result = run_server(config, resume=resume, progress=watched)
     emit(result, as_json=as_json)
+
+
+@contextmanager
+def _rounds(log_format: LogFormat) -> Iterator[Progress]:
+    """How far the run is: a bar, or lines of the log."""
+    if log_format == "text":
+        with progress_bar("rounds") as progress:
+            yield progress
+        return
+    log_to_standard_error(log_format)
+    yield lambda done, total, message: _LOG.info("round %d of %d: %s", done, total, message)
+
+
+def _with_metrics(progress: Progress, address: str) -> Progress:
+    """Where the run stands, for Prometheus too."""
+    from tacit.system.metrics import serve_metrics
+
+    figures = {"finished_rounds": 0.0, "rounds": 0.0}
+    serve_metrics(address, part="server", figures=lambda: figures)
+
+    def report(done: int, total: int, message: str) -> None:
+        figures.update(finished_rounds=done, rounds=total)
+        progress(done, total, message)
+
+    return report
 
 
 @app.command()
@@ -253,8 +252,13 @@ def status(folder: FolderArgument, as_json: JsonFlag = False) -> None:
 
     inner = folder / "server" / "server.toml"
     config = read_config(inner if inner.exists() else folder / "server.toml", ServerConfig)
-    result = {**analyser_status(config), "shuffler": shuffler_status(config)}
-    emit(result, as_json=as_json)
+    result = {**_shown(analyser_status(config)), "shuffler": shuffler_status(config)}
+    emit(result, as_json=as_json, render=lambda: _draw_status(result))
+
+
+def _shown(status: dict[str, Any]) -> dict[str, Any]:
+    """The services name the next round; to a reader a run of two rounds ends in its second."""
+    return {**status, "round": min(status["round"], status["rounds"])}
 
 
 @app.command()
@@ -263,6 +267,7 @@ def up(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the analyser's checkpoint.")
     ] = False,
+    log_format: LogFormatOption = "text",
     as_json: JsonFlag = False,
 ) -> None:
     """Run the whole fleet on this machine until the run is finished: a try-out.
@@ -271,8 +276,8 @@ def up(
     """
     from tacit.fleet.deployment.localhost import run_whole_fleet
 
-    with progress_bar("rounds") as progress:
-        result = run_whole_fleet(folder, resume=resume, progress=progress)
+    with _rounds(log_format) as progress:
+        result = _shown(run_whole_fleet(folder, resume=resume, progress=progress))
     emit(result, as_json=as_json)
 
 
@@ -282,22 +287,23 @@ def classify(
         Path,
         typer.Argument(help="File of 'train timefl --out', or the analyser's or fleet's folder."),
     ],
-    data: Annotated[Path, typer.Option(help="New series; with labels, the accuracy is computed.")],
+    data: DataOption,
+    part: PartOption = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Classify new series with a trained model; they do not leave this machine.
 
+    Labels, if the series have any, give the accuracy.
+
     Example: `tacit fleet classify fleet --data new.npz --json`
     """
-    from tacit.data.formats import read_series
+    from tacit.data.load import load_part
     from tacit.fleet.deployment.analyser_state import read_fleet_model
     from tacit.fleet.model import load_fleet_model
 
-    if not data.is_file():
-        raise TacitError(f"there is no data file {data}; check the path.")
     found = read_fleet_model(model) if model.is_dir() else load_fleet_model(model)
-    X, truth = read_series(data, label=label)
+    X, truth = load_part(data, part=part, label=label)
     labels = found.labels(X)
     result = {
         "labels": labels.tolist(),
@@ -308,19 +314,53 @@ def classify(
     emit(result, as_json=as_json)
 
 
-def _announce(part: str, details: dict[str, Any], *, as_json: bool) -> None:
+def _announce(part: str, details: dict[str, Any], log_format: LogFormat, *, as_json: bool) -> None:
     """Say what starts, in one JSON object or one line; what follows goes to standard error."""
-    import sys
-
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    log_to_standard_error(log_format)
     text = ", ".join(f"{key} {value}" for key, value in details.items())
     emit(
         {"part": part, **details},
         as_json=as_json,
-        render=lambda: typer.echo(f"{part}: {text}; stop with Ctrl-C", err=True),
+        render=lambda: _LOG.info("%s: %s; stop with Ctrl-C", part, text),
     )
     sys.stdout.flush()
+
+
+def _draw_status(status: dict[str, Any]) -> None:
+    """Where the run stands, and below it one line for every round."""
+    from tacit.guarantee import rounded_up
+
+    shuffler, guarantee = status["shuffler"], status["guarantee"]
+    now = f"round {status['round']}"
+    done = f"finished after {len(status['history'])}"
+    state = f"{done if status['finished'] else now} of {status['rounds']}"
+    few = "enough" if shuffler["enough_reports"] else "too few"
+    count = few if shuffler["received"] is None else shuffler["received"]
+    collected = f"{count} of at least {shuffler['n_min']} reports"
+    spent = status["spent"]
+    rows = [
+        ("run", status["run"]),
+        ("state", state),
+        ("shuffler", "closed" if shuffler["round"] is None else collected),
+        ("analyser", "at work on a batch" if status["processing"] else "waiting for a batch"),
+        ("spent", f"epsilon {rounded_up(spent['epsilon'])}, delta {spent['delta']:.3g}"),
+        ("guarantee", "nothing released yet" if guarantee is None else guarantee["sentence"]),
+        ("trouble", status["trouble"] or shuffler["trouble"] or status["stopped"] or "none"),
+    ]
+    print_table(rows)
+    history = [
+        (
+            record["round_number"],
+            record["n"],
+            record["left_out"],
+            "yes" if record["released"] else "no",
+            rounded_up(record["epsilon"]),
+        )
+        for record in status["history"]
+    ]
+    if history:
+        columns = ("round", "reports", "left out", "released", "epsilon so far")
+        print_table(history, columns=columns, title="rounds")
 
 
 def _described(fleet: Any) -> dict[str, Any]:
