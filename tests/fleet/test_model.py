@@ -58,6 +58,6 @@ def test_a_published_model_is_not_saved(tmp_path: Path) -> None:
         n_clients=4, n_rounds=1, clients_per_round=2, mode="published", random_state=0
     )
     published.fit(X, y)
-    with pytest.raises(TacitError, match="only a sound model"):
+    with pytest.raises(TacitError, match="only a model with a guarantee"):
         published.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())

@@ -31,11 +31,15 @@ def import_options(said: Mapping[str, str]) -> list[str]:
 
 
 def dry_run(source: Path, said: Mapping[str, str]) -> dict[str, Any]:
-    """The figures and sentences of an import that leaves nothing behind."""
+    """The figures and sentences of an import that leaves nothing behind.
+
+    A refusal is an answer too: it is what the importer would make of the file.
+    """
     if size_of(source) > MOST_BYTES:
         return {
             "figures": [],
             "sentences": ["It is too large to be tried out at once; the import shows the rest."],
+            "refused": False,
         }
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "tried.npz"
@@ -44,7 +48,7 @@ def dry_run(source: Path, said: Mapping[str, str]) -> dict[str, Any]:
                 ["data", "import", str(source), "--out", str(out), *import_options(said)]
             )
         except TacitError as error:
-            raise TacitError(in_fields(str(error))) from error
+            return {"figures": [], "sentences": [in_fields(str(error))], "refused": True}
     classes = ", ".join(map(str, found["classes"][:8]))
     return {
         "figures": [
@@ -55,6 +59,7 @@ def dry_run(source: Path, said: Mapping[str, str]) -> dict[str, Any]:
             (str(found["subjects"]), "persons"),
         ],
         "sentences": [f"{n:,} left out: {why}" for why, n in found["dropped"].items()],
+        "refused": False,
     }
 
 

@@ -157,7 +157,11 @@ def test_limits_must_be_times(value: float) -> None:
         ('name = "south"\nkey', 'name = "east"\nkey', "not among"),
         ("peers = [", "piers = [", "lacks or misuses"),
         ("[limits]", "[limits", "not valid TOML"),
-        ('certificate = "peers/north.crt"', 'certificate = "peers/none.crt"', "peer's certificate"),
+        (
+            'certificate = "peers/north.crt"',
+            'certificate = "peers/none.crt"',
+            "cannot read the certificate",
+        ),
     ],
 )
 def test_broken_configurations_are_refused(

@@ -78,6 +78,7 @@ function followTry() {
   const line = tried.querySelector("p");
   send(`${tried.dataset.tried}${location.search}`, undefined, "GET").then((said) => {
     line.textContent = said.sentences.join(" ");
+    if (said.refused) line.className = "notice bad";
     tried.querySelector("ul").append(...said.figures.map(([value, word]) => {
       const item = document.createElement("li");
       for (const [tag, text] of [["b", value], ["span", word]]) item.appendChild(document.createElement(tag)).textContent = text;
