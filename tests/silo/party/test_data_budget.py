@@ -54,7 +54,7 @@ def test_a_check_finds_a_spent_budget_and_writes_nothing(tmp_path: Path) -> None
     own.debit(plan(epsilon=2.0), rank=1)
     own.check({"k": 3}, rank=1)
     own.check({"epsilon": 1.0}, rank=0)
-    with pytest.raises(BudgetExceeded, match="have spent epsilon 2 in all runs together"):
+    with pytest.raises(BudgetExceeded, match="after 2 in earlier runs"):
         own.check({"epsilon": 1.0}, rank=1)
     assert spent(own) == 2.0
 
