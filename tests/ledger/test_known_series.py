@@ -30,7 +30,8 @@ def whose(folder: Path, X: NDArray[Any], name: str = "") -> str:
 
 
 def known(folder: Path, person: str, X: NDArray[Any]) -> None:
-    folder.mkdir(exist_ok=True)
+    """As callers do: the ledger is there before the list."""
+    open_person_ledger(ledger_path(folder, person), budget_epsilon=8.0, budget_delta=None)
     remember(folder, person, marks_of(X))
 
 
@@ -122,6 +123,19 @@ def test_a_list_that_is_gone_is_noticed_once_something_was_debited(tmp_path: Pat
             whose(tmp_path, series(0, 10), name=name)
 
 
+def test_a_ledger_that_is_gone_is_no_new_budget(tmp_path: Path) -> None:
+    """Its list still knows the series, and would have opened a fresh ledger for them."""
+    known(tmp_path, "Ann", series(0, 10))
+    path = ledger_path(tmp_path, "Ann")
+    path.unlink()
+    for name in ("", "Ann", "Bert"):
+        with pytest.raises(LedgerError, match=r"ledger .* is gone"):
+            whose(tmp_path, series(0, 10), name=name)
+    with pytest.raises(LedgerError, match=r"ledger .* is gone"):
+        open_person_ledger(path, budget_epsilon=8.0, budget_delta=None)
+    assert not path.exists()
+
+
 def test_data_of_two_persons_are_refused(tmp_path: Path) -> None:
     known(tmp_path, "Ann", series(0, 10))
     known(tmp_path, "Bert", series(10, 20))
@@ -131,6 +145,10 @@ def test_data_of_two_persons_are_refused(tmp_path: Path) -> None:
 
 def test_two_runs_at_once_cannot_give_one_series_two_names(tmp_path: Path) -> None:
     """Both asked before either remembered; only one of them may go on."""
+
+    for i in range(8):
+        path = ledger_path(tmp_path, f"person {i}")
+        open_person_ledger(path, budget_epsilon=8.0, budget_delta=None)
 
     def attempt(name: str) -> bool:
         try:

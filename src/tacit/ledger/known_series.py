@@ -20,7 +20,7 @@ from typing import Any
 
 from tacit.errors import LedgerError, reason_of
 from tacit.ledger import Ledger
-from tacit.ledger.persons import ledger_path
+from tacit.ledger.persons import check_not_gone, ledger_path, series_list
 from tacit.ledger.subjects import account_of
 from tacit.system.files import write_secret
 from tacit.system.locks import locked
@@ -83,7 +83,7 @@ def remember(folder: Path, person: str, marks: Marks) -> None:
 
     Refused if another run has counted them under another name since `person_of` was asked.
     """
-    path = ledger_path(folder, person).with_suffix(".series")
+    path = series_list(ledger_path(folder, person))
     try:
         with locked(folder / "series.lock", timeout_seconds=_TIMEOUT_SECONDS):
             person_of(folder, marks, name=person, otherwise=person)
@@ -107,9 +107,11 @@ def _lists(folder: Path) -> Iterator[tuple[str, Marks]]:
 
 
 def _check_complete(folder: Path) -> None:
-    """Refuse where somebody was debited whose list is gone: their data would look new."""
+    """Refuse where somebody's ledger is gone, or their list after a debit: they would look new."""
+    for path in sorted(folder.glob("*.series")):
+        check_not_gone(path.with_suffix(".db"))
     for path in sorted(folder.glob("*.db")):
-        if not path.with_suffix(".series").exists() and _debited(path):
+        if not series_list(path).exists() and _debited(path):
             raise LedgerError(
                 f"the ledger {path} has debits, but its list of series beside it is gone; nothing "
                 "was released, restore the file ending in .series from a copy."
