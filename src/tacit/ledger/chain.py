@@ -82,6 +82,12 @@ class Entry:
         plain = json.loads(self.guarantee)
         return str(plain["unit"]), str(plain["neighbours"])
 
+    @property
+    def series_list(self) -> str | None:
+        """State of the list of the subject's series that a debit recorded, if there is a list."""
+        found = json.loads(self.guarantee).get("series_list")
+        return None if found is None else str(found)
+
 
 COLUMNS = tuple(column.name for column in fields(Entry))
 _LIMITS = ("budget_epsilon", "budget_delta", "per_subject_epsilon", "per_subject_delta")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -104,15 +105,24 @@ def budget_entry(kind: str, budgets: Budgets, *, reason: str) -> Entry:
     )
 
 
-def debit_entry(subject: str, guarantee: DpGuarantee, purpose: str, subject_kind: str) -> Entry:
+def debit_entry(
+    subject: str,
+    guarantee: DpGuarantee,
+    purpose: str,
+    subject_kind: str,
+    series_list: str | None = None,
+) -> Entry:
     """One release that is about to happen."""
+    stated = guarantee.to_dict()
+    if series_list is not None:
+        stated["series_list"] = series_list
     return replace(
         _template(
             kind="debit",
             subject=subject,
             subject_kind=subject_kind,
             purpose=purpose,
-            guarantee=guarantee.to_json(),
+            guarantee=json.dumps(stated, sort_keys=True, allow_nan=False),
         ),
         epsilon=str(exact(guarantee.epsilon)),
         delta=str(exact(guarantee.delta)),

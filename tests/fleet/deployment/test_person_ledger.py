@@ -195,6 +195,9 @@ def test_a_restored_ledger_is_noticed_where_anchors_are_kept(
     only_ledger(persons).unlink()
     for leftover in persons.glob("*.db-*"):
         leftover.unlink()
+    with pytest.raises(LedgerError, match="is gone"):  # its list is not
+        take_all_rounds(runs[1], persons)
+    next(persons.glob("*.series")).unlink()
     with pytest.raises(LedgerError, match="restored an old copy"):
         take_all_rounds(runs[1], persons)
 
