@@ -78,7 +78,7 @@ def parse_randomizer(
     Without a name, symbols mean k-ary randomized response and a cap means PrivUnitG.
     """
     if name is None:
-        name = "any" if n_symbols is None and cap is None else "privunit" if cap else "krr"
+        name = "any" if n_symbols is None and cap is None else "krr" if cap is None else "privunit"
     if name == "any" and n_symbols is None and cap is None:
         return {}
     if name == "krr" and n_symbols is not None and cap is None:
