@@ -662,7 +662,7 @@ def test_deleting_a_lowered_budget_does_not_bring_the_old_one_back(tmp_path: Pat
 
 
 SPELLINGS = ["Ann", "Ann ", "ann", " ANN", "A\u006e\u006e", "\uff21nn", "An\u200bn", "Ann\n"]
-# Seen to be budgets of their own at 56e7538: what leaves no mark is not always called a format.
+# Seen to be budgets of their own at 037c947: what leaves no mark is not always called a format.
 SPELLINGS += [f"An{unseen}n" for unseen in "\ufe0f\u034f\u1160\u3164\uffa0\u180b\u2800\U000e0100"]
 
 

@@ -71,7 +71,7 @@ def test_other_series_have_a_budget_of_their_own_unless_they_are_named(tmp_path:
 
 
 def test_a_name_is_no_second_budget_for_series_that_had_one(tmp_path: Path) -> None:
-    """Seen to succeed at 56e7538: 2 were spent without a name and 2 with one."""
+    """Seen before the repair: 2 were spent without a name and 2 with one."""
     own = budget(tmp_path)
     own.debit(plan(epsilon=2.0), rank=1)
     with pytest.raises(LedgerError, match="counted under another name"):
