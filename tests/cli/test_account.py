@@ -103,6 +103,11 @@ def test_a_mixed_batch_gives_every_local_epsilon_its_own_bound(capsys: Capture) 
     alone = tacit(capsys, *command, "--local-epsilon", 1.0, "--n", 500).json["central_epsilon"]
     assert found["clients"][1]["central_epsilon"] < 0.8 * alone
     assert found["n"] == 1010
+    several = tacit(capsys, *command, "--mixed", "0.9:500,1.0:500,9.0:10", "--rounds", 3).json
+    for one, three in zip(found["clients"], several["clients"], strict=True):
+        assert one["central_epsilon"] < three["central_epsilon"] <= 3.0 * one["local_epsilon"]
+    assert several["rounds"] == 3
+    assert "3 rounds composed" in several["theorem"]
     assert found["central_epsilon"] == found["clients"][2]["central_epsilon"]
 
 
