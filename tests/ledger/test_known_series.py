@@ -183,7 +183,7 @@ def test_an_edited_list_is_refused(
     with pytest.raises(LedgerError, match="edited"):
         debited(tmp_path, "Ann", series(0, 10))
     with pytest.raises(LedgerError, match="edited"):
-        debited(tmp_path, "Bert", series(20, 30))
+        whose(tmp_path, series(20, 30), name="Bert")
 
 
 def test_a_list_from_before_a_debit_is_refused(tmp_path: Path) -> None:
@@ -213,6 +213,23 @@ def test_lists_from_before_debits_recorded_them_go_on(tmp_path: Path) -> None:
         debited(tmp_path, "Ann", series(0, 12))
         assert ledger.verify()
         assert whose(tmp_path, series(0, 12)) == "Ann"
+
+
+def test_a_list_that_grows_while_it_is_looked_at_was_not_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run on the same machine debits between the look at the list and that at its ledger."""
+    debited(tmp_path, "Ann", series(0, 10))
+    really, others = Ledger.last_debit, [series(0, 12)]
+
+    def debited_meanwhile(ledger: Ledger, subject: str) -> Any:
+        if others:
+            debited(tmp_path, "Ann", others.pop())
+        return really(ledger, subject)
+
+    monkeypatch.setattr(Ledger, "last_debit", debited_meanwhile)
+    assert whose(tmp_path, series(0, 10)) == "Ann"
+    assert not others
 
 
 def test_debits_at_once_leave_a_list_that_fits(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,17 @@ def _z_scored(row: Any) -> bytes:
 def person_of(folder: Path, marks: Marks, *, name: str, otherwise: str) -> str:
     """Whose these series are: of `name` if given, of who had them before, or of `otherwise`.
 
-    Refused if they were counted under another name, which would give them a second budget.
+    Refused if they were counted under another name, which would give them a second budget, and
+    where any list was edited or is gone: what was on it would look new.
     """
-    lists = _lists(folder)
+    _check_complete(folder)
+    lists = [_unedited(path) for path in sorted(folder.glob("*.series"))]
+    return _person_among(lists, folder, marks, name=name, otherwise=otherwise)
+
+
+def _person_among(
+    lists: Iterable[_List], folder: Path, marks: Marks, *, name: str, otherwise: str
+) -> str:
     before = [known.person for known in lists if _same_data(marks, frozenset(known.marks))]
     if name:
         if any(account_of(person) != account_of(name) for person in before):
@@ -86,8 +94,8 @@ def remembered(folder: Path, person: str, marks: Marks) -> Iterator[str]:
     """Add these series to the person's list, on disk, and hold it while they are debited.
 
     Yields the list's state for the debit to record. A list that is ahead of the last debit is that
-    of a debit that failed; one that begins otherwise was edited, and is refused here and by
-    `person_of`. Refused too if another run has counted these series under another name since then.
+    of a debit that failed; one that begins otherwise was edited, and is refused. Refused too if
+    another run has counted these series under another name since `person_of` was asked.
     """
     path = series_list(ledger_path(folder, person))
     with ExitStack() as stack:
@@ -120,12 +128,15 @@ class _List:
 
 
 def _remember(path: Path, person: str, marks: Marks) -> _List:
-    known = _read(path) if path.exists() else _List(person, ())
+    exists, folder = path.exists(), path.parent
+    known = _unedited(path) if exists else _List(person, ())
     new = marks.difference(known.marks)
-    if path.exists() and not new:
-        _check_unedited(path, known)
+    if exists and not new:
         return known
-    person_of(path.parent, marks, name=person, otherwise=person)
+    # Only names may be new since `person_of`, whose look into every ledger takes a while.
+    _check_complete(folder)
+    lists = [_read(other) for other in sorted(folder.glob("*.series"))]
+    _person_among(lists, folder, marks, name=person, otherwise=person)
     grown = _List(known.person, (*known.marks, *sorted(new)))
     write_secret(path, grown.to_bytes())
     return grown
@@ -136,28 +147,29 @@ def _same_data(marks: Marks, known: Marks) -> bool:
     return smaller > 0 and 2 * len(marks & known) >= smaller
 
 
-def _lists(folder: Path) -> list[_List]:
-    """All lists; refused where a list or its ledger is gone or altered: data would look new."""
-    found = {path: _read(path) for path in sorted(folder.glob("*.series"))}
-    for path, known in found.items():
-        _check_unedited(path, known)
+def _check_complete(folder: Path) -> None:
+    """Refuse where somebody's ledger is gone, or their list after a debit: they would look new."""
+    for path in sorted(folder.glob("*.series")):
+        check_not_gone(path.with_suffix(".db"))
     for path in sorted(folder.glob("*.db")):
-        if not series_list(path).exists() and _debited(path):
+        listed = series_list(path)
+        # Asked again after the debits, since a list is written before the first of them.
+        if not listed.exists() and _debited(path) and not listed.exists():
             raise LedgerError(
                 f"the ledger {path} has debits, but its list of series beside it is gone; nothing "
                 "was released, restore the file ending in .series from a copy."
             )
-    return list(found.values())
 
 
-def _check_unedited(path: Path, known: _List) -> None:
-    """Refuse a list that does not begin as it did at the last debit in its ledger."""
+def _unedited(path: Path) -> _List:
+    """A list, refused unless it begins as it did at the last debit in its ledger."""
     place = path.with_suffix(".db")
     check_not_gone(place)
     anchor = configured_anchor(place)
     watched = anchor if anchor is not None and anchor.exists() else None
     with closing(Ledger.open(place, create=False, anchor=watched)) as ledger:
-        last = ledger.last_debit(known.person)
+        last = ledger.last_debit(_read(path).person)
+    known = _read(path)  # after its ledger, since a debit at the same time writes it before
     counted = None if last is None else last.series_list
     count = len(known.marks) if counted is None else int(counted.partition(":")[0])
     if (
@@ -169,6 +181,7 @@ def _check_unedited(path: Path, known: _List) -> None:
             f"the list of series {path} is not the one that the last debit in its ledger counted: "
             "it was edited or is an old copy; nothing was released, restore it from a copy."
         )
+    return known
 
 
 def _debited(path: Path) -> bool:
