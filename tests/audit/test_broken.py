@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,27 @@ def test_a_broken_mechanism_is_refuted_or_below_the_stated_power(name: str) -> N
     )
     assert result.verdict == "refuted" or below
     assert result.verdict == "refuted" or name not in MUST_BE_REFUTED
+
+
+def test_the_table_of_the_documentation_is_of_these_mechanisms() -> None:
+    """`python tests/audit/broken_table.py` writes it from real runs; no cell is empty."""
+    page = Path(__file__).parents[2] / "docs" / "guarantees" / "audits.md"
+    told = page.read_text(encoding="utf-8").split("| with the law |\n")[1].splitlines()[1:]
+    table = {
+        cells[0]: cells for cells in ([c.strip() for c in row.split("|")[1:-1]] for row in told)
+    }
+    assert list(table)[: len(BROKEN)] == list(BROKEN)
+    assert len(table) == len(BROKEN) + 3
+    for name, (_, claim, epsilon, *others) in table.items():
+        assert all(others), name
+        assert ("refuted" in others[1]) != ("consistent" in others[1])
+        if name in BROKEN:
+            true = BROKEN[name].epsilon
+            assert (claim, epsilon) == (
+                f"{BROKEN[name].claim:g}",
+                "∞" if math.isinf(true) else f"{true:.3f}",
+            )
+        assert "refuted" in others[1] or name not in MUST_BE_REFUTED
 
 
 @pytest.mark.parametrize("name", ["float-laplace", "float-gaussian"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,14 +17,19 @@ COST = DpGuarantee(epsilon=2.0, model="local", unit="series")
 
 
 def test_an_audit_shows_claim_and_proof() -> None:
-    shown = AuditResult(
+    one = AuditResult(
         mechanism="<krr>", claimed_epsilon=2.0, delta=0.0, lower_bound=1.23456, confidence=0.99,
         trials=1000, verdict="consistent", tpr=0.5, fpr=0.1, n_pairs=1, seconds=1.0,
         guarantee=COST,
-    )._repr_html_()  # fmt: skip
+    )  # fmt: skip
+    shown = one._repr_html_()
     for words in ("&lt;krr&gt;", "consistent", "<td>2</td>", "1.234", "1,000 trials"):
         assert words in shown, words
     assert COST._repr_html_() in shown
+    assert "too few" in shown
+    told = replace(one, detectable_epsilon=2.34567, detectable_event=3.2e-5)._repr_html_()
+    for words in ("95% power", "epsilon from 2.3457", "3.2e-05"):
+        assert words in told, words
 
 
 def test_an_attack_shows_both_rates() -> None:

@@ -73,6 +73,15 @@ def test_a_known_randomizer_gives_a_smaller_epsilon_and_its_theorem(
     assert found["central_epsilon"] < several["central_epsilon"] <= 8.0
 
 
+def test_a_cap_of_zero_is_refused_as_a_cap_of_privunit(capsys: Capture) -> None:
+    """It was taken for k-ary randomized response without its symbols."""
+    batch = ("--local-epsilon", 2, "--n", 100, "--delta", 1e-5)
+    for options in ((), ("--randomizer", "privunit")):
+        refused = tacit(capsys, "account", "shuffle", *batch, *options, "--cap", 0)
+        assert_refused(refused, "cap")
+        assert "krr" not in refused.err
+
+
 def test_a_small_cap_keeps_privunit_below_one_and_the_cap_is_stated(capsys: Capture) -> None:
     """Local 4, n = 1000, delta 1e-6: at the cap that fleets use no proof can come below 1.3."""
     batch = ("--local-epsilon", 4, "--n", 1000, "--delta", 1e-6)
@@ -94,6 +103,11 @@ def test_a_mixed_batch_gives_every_local_epsilon_its_own_bound(capsys: Capture) 
     alone = tacit(capsys, *command, "--local-epsilon", 1.0, "--n", 500).json["central_epsilon"]
     assert found["clients"][1]["central_epsilon"] < 0.8 * alone
     assert found["n"] == 1010
+    several = tacit(capsys, *command, "--mixed", "0.9:500,1.0:500,9.0:10", "--rounds", 3).json
+    for one, three in zip(found["clients"], several["clients"], strict=True):
+        assert one["central_epsilon"] < three["central_epsilon"] <= 3.0 * one["local_epsilon"]
+    assert several["rounds"] == 3
+    assert "3 rounds composed" in several["theorem"]
     assert found["central_epsilon"] == found["clients"][2]["central_epsilon"]
 
 

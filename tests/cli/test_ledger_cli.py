@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -136,6 +137,31 @@ def test_an_anchor_file_shows_a_restored_copy(capsys: Capture, db: Path, tmp_pat
     assert_refused(refused, "no anchor was written")
     missing = tacit(capsys, "ledger", "verify", "--db", db, "--anchor", tmp_path / "none")
     assert_refused(missing, "no anchor")
+
+
+@pytest.mark.seconds
+def test_the_configured_anchor_shows_a_restored_copy(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever command looks at it; without its anchor nothing is called intact."""
+    (tmp_path / "anchors").mkdir()
+    monkeypatch.setenv("TACIT_ANCHORS", str(tmp_path / "anchors"))
+    path, old, out = tmp_path / "spend.db", tmp_path / "old.db", tmp_path / "out.csv"
+    tacit(capsys, "ledger", "init", "--db", path, "--per-subject-epsilon", 4)
+    shutil.copy(path, old)
+    raised = ("--per-subject-epsilon", 9, "--reason", "more")
+    assert tacit(capsys, "ledger", "budget", "--db", path, *raised).code == 0
+    assert tacit(capsys, "ledger", "verify", "--db", path, "--json").json["intact"]
+    assert tacit(capsys, "ledger", "export", "--db", path, "--out", out).code == 0
+    shutil.copy(old, path)
+    found = tacit(capsys, "ledger", "verify", "--db", path, "--json")
+    assert (found.code, found.json["intact"]) == (1, False)
+    for command in ("show", "export", "anchor"):
+        given = () if command == "show" else ("--out", tmp_path / f"{command}.csv")
+        refused = tacit(capsys, "ledger", command, "--db", path, *given)
+        assert_refused(refused, "restored an old copy")
+    next((tmp_path / "anchors").iterdir()).unlink()
+    assert_refused(tacit(capsys, "ledger", "verify", "--db", path), "no anchor")
 
 
 def test_init_begins_an_anchor(capsys: Capture, tmp_path: Path) -> None:

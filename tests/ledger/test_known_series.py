@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import LedgerError
 from tacit.guarantee import DpGuarantee
-from tacit.ledger.known_series import marks_of, person_of, remember
+from tacit.ledger import Ledger
+from tacit.ledger.known_series import marks_of, person_of, remembered
 from tacit.ledger.persons import ledger_path, open_person_ledger
 
 ONE = DpGuarantee(epsilon=1.0, model="local", unit="client")
@@ -30,8 +31,27 @@ def whose(folder: Path, X: NDArray[Any], name: str = "") -> str:
 
 
 def known(folder: Path, person: str, X: NDArray[Any]) -> None:
-    folder.mkdir(exist_ok=True)
-    remember(folder, person, marks_of(X))
+    """As callers do: the ledger is there before the list."""
+    open_person_ledger(ledger_path(folder, person), budget_epsilon=8.0, budget_delta=None)
+    with remembered(folder, person, marks_of(X)):
+        pass  # a debit that fails: the list is ahead of the ledger then
+
+
+def debited(folder: Path, person: str, X: NDArray[Any]) -> Path:
+    """The list of series after a debit."""
+    path = ledger_path(folder, person)
+    with (
+        open_person_ledger(path, budget_epsilon=8.0, budget_delta=None) as ledger,
+        remembered(folder, person, marks_of(X)) as state,
+    ):
+        ledger.debit(
+            subject=person,
+            guarantee=ONE,
+            purpose="a run",
+            subject_kind="client",
+            series_list=state,
+        )
+    return path.with_suffix(".series")
 
 
 def test_nothing_is_known_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -122,6 +142,102 @@ def test_a_list_that_is_gone_is_noticed_once_something_was_debited(tmp_path: Pat
             whose(tmp_path, series(0, 10), name=name)
 
 
+def test_a_ledger_that_is_gone_is_no_new_budget(tmp_path: Path) -> None:
+    """Its list still knows the series, and would have opened a fresh ledger for them."""
+    known(tmp_path, "Ann", series(0, 10))
+    path = ledger_path(tmp_path, "Ann")
+    path.unlink()
+    for name in ("", "Ann", "Bert"):
+        with pytest.raises(LedgerError, match=r"ledger .* is gone"):
+            whose(tmp_path, series(0, 10), name=name)
+    with pytest.raises(LedgerError, match=r"ledger .* is gone"):
+        open_person_ledger(path, budget_epsilon=8.0, budget_delta=None)
+    assert not path.exists()
+
+
+def _first_half(lines: list[str]) -> list[str]:
+    return lines[: len(lines) // 2]
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        _first_half,
+        lambda lines: lines[:1],
+        lambda lines: [lines[0], *lines[2:]],
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+        lambda lines: [lines[0], "0" * 32, *lines[1:]],
+        lambda lines: ['"Bert"', *lines[1:]],
+    ],
+    ids=["half", "all", "one", "order", "added before", "name"],
+)
+def test_an_edited_list_is_refused(
+    tmp_path: Path, edited: Callable[[list[str]], list[str]]
+) -> None:
+    """Without its hashes the series would be new, with a budget of their own."""
+    path = debited(tmp_path, "Ann", series(0, 10))
+    path.write_text("\n".join(edited(path.read_text().split("\n"))))
+    for name in ("", "Ann", "Bert"):
+        with pytest.raises(LedgerError, match="edited"):
+            whose(tmp_path, series(0, 10), name=name)
+    with pytest.raises(LedgerError, match="edited"):
+        debited(tmp_path, "Ann", series(0, 10))
+    with pytest.raises(LedgerError, match="edited"):
+        whose(tmp_path, series(20, 30), name="Bert")
+
+
+def test_a_list_from_before_a_debit_is_refused(tmp_path: Path) -> None:
+    path = debited(tmp_path, "Ann", series(0, 10))
+    before = path.read_bytes()
+    debited(tmp_path, "Ann", series(5, 15))
+    path.write_bytes(before)
+    with pytest.raises(LedgerError, match="old copy"):
+        whose(tmp_path, series(5, 15))
+
+
+def test_a_list_may_be_ahead_of_its_ledger(tmp_path: Path) -> None:
+    """A process died between list and debit, or the budget was exceeded."""
+    debited(tmp_path, "Ann", series(0, 10))
+    known(tmp_path, "Ann", series(5, 15))
+    assert whose(tmp_path, series(10, 15)) == "Ann"
+    debited(tmp_path, " ANN", series(5, 20))
+    assert whose(tmp_path, series(15, 20)) == "Ann"
+    assert len(list(tmp_path.glob("*.series"))) == 1
+
+
+def test_lists_from_before_debits_recorded_them_go_on(tmp_path: Path) -> None:
+    known(tmp_path, "Ann", series(0, 10))
+    with closing(Ledger.open(ledger_path(tmp_path, "Ann"), create=False)) as ledger:
+        ledger.debit(subject="Ann", guarantee=ONE, purpose="a run", subject_kind="client")
+        assert whose(tmp_path, series(0, 10)) == "Ann"
+        debited(tmp_path, "Ann", series(0, 12))
+        assert ledger.verify()
+        assert whose(tmp_path, series(0, 12)) == "Ann"
+
+
+def test_a_list_that_grows_while_it_is_looked_at_was_not_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run on the same machine debits between the look at the list and that at its ledger."""
+    debited(tmp_path, "Ann", series(0, 10))
+    really, others = Ledger.last_debit, [series(0, 12)]
+
+    def debited_meanwhile(ledger: Ledger, subject: str) -> Any:
+        if others:
+            debited(tmp_path, "Ann", others.pop())
+        return really(ledger, subject)
+
+    monkeypatch.setattr(Ledger, "last_debit", debited_meanwhile)
+    assert whose(tmp_path, series(0, 10)) == "Ann"
+    assert not others
+
+
+def test_debits_at_once_leave_a_list_that_fits(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: debited(tmp_path, "Ann", series(0, 10 + i)), range(6)))
+    assert whose(tmp_path, series(0, 10)) == "Ann"
+
+
 def test_data_of_two_persons_are_refused(tmp_path: Path) -> None:
     known(tmp_path, "Ann", series(0, 10))
     known(tmp_path, "Bert", series(10, 20))
@@ -132,9 +248,14 @@ def test_data_of_two_persons_are_refused(tmp_path: Path) -> None:
 def test_two_runs_at_once_cannot_give_one_series_two_names(tmp_path: Path) -> None:
     """Both asked before either remembered; only one of them may go on."""
 
+    for i in range(8):
+        path = ledger_path(tmp_path, f"person {i}")
+        open_person_ledger(path, budget_epsilon=8.0, budget_delta=None)
+
     def attempt(name: str) -> bool:
         try:
-            remember(tmp_path, name, marks_of(series(0, 10)))
+            with remembered(tmp_path, name, marks_of(series(0, 10))):
+                pass
         except LedgerError:
             return False
         return True
@@ -154,5 +275,6 @@ def test_a_list_is_for_its_owner_and_a_damaged_one_is_refused(tmp_path: Path) ->
 
 
 def test_a_list_that_cannot_be_written_refuses_the_debit(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="cannot write"):
-        remember(tmp_path / "none", "Ann", marks_of(series(0, 3)))
+    unwritable = remembered(tmp_path / "none", "Ann", marks_of(series(0, 3)))
+    with pytest.raises(LedgerError, match="cannot write"), unwritable:
+        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import stat
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import BinaryIO
 
 import pytest
 
+from tacit.system import files
 from tacit.system.files import (
+    move_synced,
     sync_folder,
     write_atomic,
     write_folder,
@@ -106,6 +109,40 @@ def test_content_and_folder_are_synced_around_the_rename(
     assert steps == ["content", "rename", "folder"]
     sync_folder(tmp_path)
     assert steps[-1] == "folder"
+
+
+def test_a_move_is_on_disk_in_both_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync_folder", synced.append)
+    source, folder = tmp_path / "next.key", tmp_path / "in use"
+    folder.mkdir()
+    source.write_bytes(b"new")
+    (folder / "key").write_bytes(b"old")
+    move_synced(source, folder / "key")
+    assert (folder / "key").read_bytes() == b"new"
+    assert not source.exists()
+    assert sorted(synced) == [tmp_path, folder]
+    move_synced(folder / "key", folder / "old.key")
+    assert synced[2:] == [folder]
+
+
+def test_nothing_is_renamed_without_a_sync() -> None:
+    """A power cut undoes what is not; only `Path.replace` takes one argument."""
+    package = Path(files.__file__).parents[1]
+    syncs_itself = {"system/files.py", "silo/party/results.py"}
+    found = [
+        f"{path.relative_to(package).as_posix()}:{node.lineno}"
+        for path in package.rglob("*.py")
+        if path.relative_to(package).as_posix() not in syncs_itself
+        and ".replace(" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("replace", "rename")
+        and len(node.args) == 1
+        and not node.keywords
+    ]
+    assert not found
 
 
 def test_content_may_be_written_piece_by_piece_or_not_at_all(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,3 +160,59 @@ class Batch:
             cap=self.cap,
             groups=groups,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedBatch:
+    """What hides a client of this local epsilon in a batch that mixes several.
+
+    By docs/guarantees/blanket.md, Proposition B7, it is protected as in each of `among`: the
+    reports up to a threshold, as if all had that local epsilon, and for PrivUnitG those exactly
+    like its own.
+    """
+
+    local_epsilon: float
+    among: tuple[Batch, ...]
+
+    @classmethod
+    def of(
+        cls,
+        counts: Mapping[float, int],
+        *,
+        local_epsilon: float,
+        n_symbols: int | None = None,
+        cap: Cap | None = None,
+    ) -> MixedBatch:
+        """From the number of reports of each local epsilon, the client's own among them."""
+        if local_epsilon not in counts:
+            raise TacitError(
+                f"a client of local epsilon {local_epsilon:g} has no report in a batch of "
+                f"{', '.join(f'{one:g}' for one in sorted(counts)) or 'none'}; count its own too, "
+                "or leave out batches that it took no part in."
+            )
+        among = [
+            Batch(
+                local_epsilon=top,
+                n=sum(n for lower, n in counts.items() if lower <= top),
+                n_symbols=n_symbols,
+            )
+            for top in sorted(counts)
+            if top >= local_epsilon
+        ]
+        if cap is not None:
+            own = cap_at(cap, local_epsilon)
+            among.append(Batch(local_epsilon=local_epsilon, n=counts[local_epsilon], cap=own))
+        return cls(local_epsilon=float(local_epsilon), among=tuple(among))
+
+    def best(self, *, delta: float) -> tuple[float, str]:
+        """The smallest epsilon at `delta` that a theorem proves, and which one."""
+        epsilon, theorem = min(one.best(delta=delta) for one in self.among)
+        return min(epsilon, self.local_epsilon), theorem
+
+    def deltas(self, epsilons: Floats, target_delta: float, *, groups: int = 4000) -> Floats:
+        """Upper bounds of delta, in both orders of the pair: at each epsilon the smallest.
+
+        All of them bound the divergence of one and the same pair, so their minimum does.
+        """
+        bounds = [one.deltas(epsilons, target_delta, groups=groups) for one in self.among]
+        return np.where(epsilons >= self.local_epsilon, 0.0, np.min(bounds, axis=0))

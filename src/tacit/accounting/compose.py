@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.accounting.batch import Batch, Cap, cap_at, check_kind
+from tacit.accounting.batch import Batch, Cap, MixedBatch, cap_at, check_kind
 from tacit.accounting.channel import ChannelBatch
 from tacit.accounting.clones import LARGEST_LOCAL_EPSILON
 from tacit.accounting.shuffle import calibrate_one_round, check_shuffle_delta
@@ -99,7 +99,7 @@ def subsample_without_replacement(
 
 
 class Round(Protocol):
-    """One shuffled batch: `tacit.accounting.batch.Batch` or a `ChannelBatch`."""
+    """One shuffled batch: a `Batch`, a client's place in a `MixedBatch`, or a `ChannelBatch`."""
 
     @property
     def local_epsilon(self) -> float:
@@ -147,6 +147,37 @@ def compose_shuffled(
     for (local, n), count in Counter((float(local), int(n)) for local, n in rounds).items():
         own = Batch(local_epsilon=local, n=n, n_symbols=n_symbols, cap=cap_at(cap, local))
         kinds[own] = count
+    return _compose(kinds, delta=delta)
+
+
+def compose_mixed(
+    rounds: Sequence[Mapping[float, int]],
+    *,
+    local_epsilon: float,
+    delta: float,
+    n_symbols: int | None = None,
+    cap: Cap | None = None,
+    force: bool = False,
+) -> float:
+    """Central epsilon at `delta` of a client over rounds whose batches mix local epsilons.
+
+    Every round has the number of reports of each local epsilon; the client's own is
+    `local_epsilon` in all of them. Rounds that it takes no part in cost it nothing; leave them out.
+
+    Guarantee: as `compose_shuffled`, by loss distributions that follow, at every epsilon, the
+    smallest of the bounds of docs/guarantees/blanket.md, Proposition B7.
+    Assumes: as `compose_shuffled`; nobody's local epsilon depends on data or on earlier reports.
+    Not covered: reuse of one report in two rounds.
+    """
+    check_kind(n_symbols, cap)
+    check_epsilon(local_epsilon, name="local_epsilon")
+    if not rounds:
+        return 0.0
+    kinds: Counter[Round] = Counter(
+        MixedBatch.of(counts, local_epsilon=local_epsilon, n_symbols=n_symbols, cap=cap)
+        for counts in rounds
+    )
+    check_shuffle_delta(delta, n=max(sum(counts.values()) for counts in rounds), force=force)
     return _compose(kinds, delta=delta)
 
 

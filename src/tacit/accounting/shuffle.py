@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tacit.accounting.batch import Batch, Bound, Cap, cap_at, check_kind, pointwise
+from tacit.accounting.batch import Batch, Bound, Cap, MixedBatch, cap_at, check_kind, pointwise
 from tacit.accounting.clones import LARGEST_LOCAL_EPSILON, LARGEST_N, SMALLEST_DELTA
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.guarantee import rounded_up
@@ -193,25 +193,20 @@ def mixed_epsilons(
     check_kind(n_symbols, cap)
     if not counts:
         raise TacitError("a batch needs at least one report; give the number for each epsilon.")
-    ladder = sorted(counts)
     found: dict[float, ShuffleBound] = {}
-    for own in ladder:
+    for own in sorted(counts):
+        batch = MixedBatch.of(counts, local_epsilon=own, n_symbols=n_symbols, cap=cap)
         bounds = [
             shuffle_epsilon(
-                local_epsilon=top,
-                n=sum(counts[lower] for lower in ladder if lower <= top),
+                local_epsilon=one.local_epsilon,
+                n=one.n,
                 delta=delta,
-                n_symbols=n_symbols,
+                n_symbols=one.n_symbols,
+                cap=one.cap,
                 force=force,
             )
-            for top in ladder
-            if top >= own
+            for one in batch.among
         ]
-        if cap is not None:
-            own_cap, alike = cap_at(cap, own), counts[own]
-            bounds.append(
-                shuffle_epsilon(local_epsilon=own, n=alike, delta=delta, cap=own_cap, force=force)
-            )
         best = min(bounds, key=lambda bound: bound.central_epsilon)
         central = min(best.central_epsilon, own)
         found[own] = replace(best, local_epsilon=own, central_epsilon=central)

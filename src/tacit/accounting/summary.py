@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.accounting.batch import Cap, cap_at, privunit_cap
-from tacit.accounting.compose import compose_shuffled
+from tacit.accounting.compose import compose_mixed, compose_shuffled
 from tacit.accounting.shuffle import (
     amplification_note,
     closed_form_epsilon,
@@ -78,7 +78,7 @@ def parse_randomizer(
     Without a name, symbols mean k-ary randomized response and a cap means PrivUnitG.
     """
     if name is None:
-        name = "any" if n_symbols is None and cap is None else "privunit" if cap else "krr"
+        name = "any" if n_symbols is None and cap is None else "krr" if cap is None else "privunit"
     if name == "any" and n_symbols is None and cap is None:
         return {}
     if name == "krr" and n_symbols is not None and cap is None:
@@ -96,18 +96,34 @@ def summarize_mixed(
     counts: Mapping[float, int],
     *,
     delta: float,
+    rounds: int = 1,
     n_symbols: int | None = None,
     cap: Cap | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Central epsilon of the clients of each local epsilon in one batch that mixes several."""
+    """Central epsilon of the clients of each local epsilon over batches that mix several."""
+    check_at_least(rounds, 1, name="rounds")
     found = mixed_epsilons(counts, delta=delta, n_symbols=n_symbols, cap=cap, force=force)
+    over = {
+        local: bound.central_epsilon
+        if rounds == 1
+        else compose_mixed(
+            [counts] * rounds,
+            local_epsilon=local,
+            delta=delta,
+            n_symbols=n_symbols,
+            cap=cap,
+            force=force,
+        )
+        for local, bound in found.items()
+    }
+    told = f"; {rounds} rounds composed by privacy-loss distributions" if rounds > 1 else ""
     clients: list[dict[str, Any]] = [
         {
             "local_epsilon": local,
             "n": counts[local],
-            "central_epsilon": bound.central_epsilon,
-            "theorem": bound.theorem,
+            "central_epsilon": over[local],
+            "theorem": bound.theorem + told,
             "conditions": list(bound.conditions),
         }
         for local, bound in found.items()
@@ -117,7 +133,7 @@ def summarize_mixed(
         "central_epsilon": worst["central_epsilon"],
         "delta": delta,
         "n": sum(counts.values()),
-        "rounds": 1,
+        "rounds": rounds,
         "clients": clients,
         "theorem": worst["theorem"],
         "conditions": worst["conditions"],

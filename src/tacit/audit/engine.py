@@ -105,10 +105,19 @@ class AuditResult:
             ("claimed epsilon", rounded_up(self.claimed_epsilon)),
             ("proved at least", rounded_down(max(0.0, self.lower_bound))),
             ("how", f"{self.method}, {self.trials:,} trials, confidence {self.confidence:g}"),
+            (f"found with {self.power:.0%} power", self._detectable()),
         ]
         if self.finding:
             rows.append(("finding", self.finding))
         return table_html(rows, () if self.guarantee is None else (self.guarantee,))
+
+    def _detectable(self) -> str:
+        if not math.isfinite(self.detectable_epsilon):
+            return "no violation, these trials are too few"
+        return (
+            f"epsilon from {rounded_up(self.detectable_epsilon)}, outputs of one input alone "
+            f"from probability {self.detectable_event:.1e}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an epsilon that nothing stands behind is also called nominal."""

@@ -44,7 +44,7 @@ def shuffle_command(
     rounds: RoundsOption = 1,
     mixed: Annotated[
         str | None,
-        typer.Option(help="One batch of several local epsilons: LOCAL_EPSILON:N,LOCAL_EPSILON:N."),
+        typer.Option(help="Batches of several local epsilons: LOCAL_EPSILON:N,LOCAL_EPSILON:N."),
     ] = None,
     randomizer: RandomizerOption = None,
     symbols: SymbolsOption = None,
@@ -57,19 +57,20 @@ def shuffle_command(
     The cap of PrivUnitG is what its epsilon depends on: without --cap that of least variance, which
     fleets use; a smaller cap amplifies better and is noisier.
 
+    With --mixed every batch mixes local epsilons, and clients of each have an epsilon of their own.
+
     Example: `tacit account shuffle --local-epsilon 1.16 --n 10000 --delta 1e-9`
     """
     from tacit.accounting.summary import parse_randomizer, summarize_shuffle
 
     if mixed is not None:
-        if local_epsilon is not None or n is not None or rounds != 1:
+        if local_epsilon is not None or n is not None:
             raise TacitError(
-                "--mixed names the epsilons and reports of one batch; leave --local-epsilon, --n "
-                "and --rounds out."
+                "--mixed names the epsilons and reports of every batch; leave --local-epsilon and "
+                "--n out."
             )
-        _mixed(
-            mixed, delta, force, parse_randomizer(randomizer, n_symbols=symbols, cap=cap), as_json
-        )
+        kind = parse_randomizer(randomizer, n_symbols=symbols, cap=cap)
+        _mixed(mixed, {"delta": delta, "rounds": rounds, "force": force, **kind}, as_json)
         return
     if local_epsilon is None or n is None:
         raise TacitError("give --local-epsilon and --n, or --mixed LOCAL_EPSILON:N,...")
@@ -95,10 +96,10 @@ def shuffle_command(
     emit(result, as_json=as_json, render=render)
 
 
-def _mixed(text: str, delta: float, force: bool, kind: dict[str, Any], as_json: bool) -> None:
+def _mixed(text: str, given: dict[str, Any], as_json: bool) -> None:
     from tacit.accounting.summary import parse_mixed, summarize_mixed
 
-    result = summarize_mixed(parse_mixed(text), delta=delta, force=force, **kind)
+    result = summarize_mixed(parse_mixed(text), **given)
 
     def render() -> None:
         keys = ("local_epsilon", "n", "central_epsilon")

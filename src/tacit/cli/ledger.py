@@ -157,7 +157,9 @@ def verify_command(
     Example: `tacit ledger verify --db spend.db`
     """
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
 
+    anchor = anchor or configured_anchor(db)
     given = None if anchor is None else str(anchor)
     if anchor is not None and ":" not in anchor.name:
         given = _anchor_in(anchor)
@@ -180,7 +182,9 @@ def _anchor_in(path: Path) -> str:
 
     found = read_anchor(path)
     if found is None:
-        raise LedgerError(f"there is no anchor at {path}; give a file or COUNT:HASH.")
+        raise LedgerError(
+            f"there is no anchor at {path}; find it, or give --anchor another file or COUNT:HASH."
+        )
     return str(found)
 
 
@@ -196,9 +200,11 @@ def anchor_command(
     """
     from tacit.errors import LedgerError
     from tacit.ledger import Ledger
-    from tacit.ledger.anchors import parse_anchor, write_anchor
+    from tacit.ledger.anchors import configured_anchor, parse_anchor, write_anchor
 
-    with Ledger.open(db, create=False) as ledger:
+    kept = configured_anchor(db)
+    watched = kept if kept is not None and kept.exists() else None
+    with Ledger.open(db, create=False, anchor=watched) as ledger:
         found = ledger.verify(_anchor_in(out) if out.exists() else None)
     if not found.intact:
         raise LedgerError(f"{db} is not intact: {found.problem}; no anchor was written.")
@@ -217,7 +223,8 @@ def export_command(
     Example: `tacit ledger export --db spend.db --out spend.csv`
     """
     from tacit.ledger import Ledger
+    from tacit.ledger.anchors import configured_anchor
 
-    with Ledger.open(db, create=False) as ledger:
+    with Ledger.open(db, create=False, anchor=configured_anchor(db)) as ledger:
         result = {"entries": ledger.export(out), "out": out, "anchor": ledger.anchor()}
     emit(result, as_json=as_json)

@@ -21,8 +21,7 @@ from tacit.fleet.learning.head import (
     label_indices,
 )
 from tacit.fleet.reports.linking import sound_rate
-from tacit.fleet.reports.mechanisms import report_of
-from tacit.fleet.reports.privunit_sum import DRAWN_ONE_BY_ONE
+from tacit.fleet.reports.mechanisms import report_of, simulation_problem
 from tacit.fleet.simulation.feature_rows import feature_rows
 from tacit.fleet.simulation.fleet import Fleet, make_fleet
 from tacit.fleet.table_two import batch_size_of
@@ -85,13 +84,9 @@ class FleetTask:
     def ends_without_guarantee(self) -> str:
         """Why a sound run will state no guarantee, known before it begins; empty if it will."""
         asked = self.n_clients if self.clients_per_round is None else self.clients_per_round
-        if self.mode != "sound" or self.mechanism != "privunit" or asked <= DRAWN_ONE_BY_ONE:
+        if self.mode != "sound":
             return ""
-        return (
-            f"a simulated privunit run with {asked} reports a round ends without one: their "
-            "sum is drawn at once in float64; use --mechanism distributed, or at most "
-            f"{DRAWN_ONE_BY_ONE} with --clients-per-round."
-        )
+        return simulation_problem(self.mechanism, asked, lower="--clients-per-round")
 
 
 @dataclass(frozen=True, slots=True)

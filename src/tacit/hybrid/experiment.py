@@ -12,7 +12,7 @@ import numpy as np
 from tacit.data import Dataset
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.experiment import Split, deal_out
-from tacit.fleet.reports.privunit_sum import DRAWN_ONE_BY_ONE
+from tacit.fleet.reports.mechanisms import simulation_problem
 from tacit.guarantee import DpGuarantee
 from tacit.hybrid.bridge import RECOGNITION
 from tacit.hybrid.estimator import DPHybridClassifier
@@ -41,12 +41,9 @@ class HybridTask:
         check_epsilon(self.release_epsilon, name="release-epsilon")
         if self.n_rounds is not None:
             check_at_least(self.n_rounds, 1, name="rounds")
-        if self.mechanism == "privunit" and self.n_clients > DRAWN_ONE_BY_ONE:
-            raise TacitError(
-                f"a simulated privunit training of {self.n_clients} clients ends without a "
-                "guarantee, because their sum is drawn at once in float64, and a hybrid needs one; "
-                f"use --mechanism distributed, or at most {DRAWN_ONE_BY_ONE} --clients."
-            )
+        problem = simulation_problem(self.mechanism, self.n_clients, lower="--clients")
+        if problem:
+            raise TacitError(f"a hybrid needs a guarantee, and {problem}")
 
 
 def run_task(

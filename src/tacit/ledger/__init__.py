@@ -126,13 +126,19 @@ class Ledger:
         guarantee: DpGuarantee,
         purpose: str,
         subject_kind: SubjectKind = "series",
+        series_list: str | None = None,
     ) -> int:
         """Record one release before it happens; returns the entry's id once it is on disk.
 
-        Raises BudgetExceeded or LedgerError; then nothing may leave.
+        `series_list` is the state of the list of the subject's series (`known_series`). Raises
+        BudgetExceeded or LedgerError; then nothing may leave.
         """
         return self.debit_many(
-            [subject], guarantee=guarantee, purpose=purpose, subject_kind=subject_kind
+            [subject],
+            guarantee=guarantee,
+            purpose=purpose,
+            subject_kind=subject_kind,
+            series_list=series_list,
         )[0]
 
     def debit_many(
@@ -142,6 +148,7 @@ class Ledger:
         guarantee: DpGuarantee,
         purpose: str,
         subject_kind: SubjectKind = "series",
+        series_list: str | None = None,
     ) -> list[int]:
         """Record one release per subject, all or none, in one transaction."""
         _check_debit(subjects, guarantee, subject_kind)
@@ -149,7 +156,7 @@ class Ledger:
         with self._appending() as (connection, last, accounts):
             budgets = rows.budgets_now(connection, accounts)
             for subject in subjects:
-                wanted = rows.debit_entry(subject, guarantee, purpose, subject_kind)
+                wanted = rows.debit_entry(subject, guarantee, purpose, subject_kind, series_list)
                 last = rows.append(connection, wanted, last=last, accounts=accounts)
                 rows.check_fits(last, budgets)
                 ids.append(last.id)
@@ -213,6 +220,11 @@ class Ledger:
             account = rows.trusted(connection)[1].find(subject)
             name = subject if account is None else account.name
             return list(rows.read(connection, " WHERE subject = ? ORDER BY id", (name,)))
+
+    def last_debit(self, subject: str) -> Entry | None:
+        """The last debit of a subject, unaltered; None if there is none."""
+        with self._transaction("DEFERRED") as connection:
+            return rows.last_of(connection, rows.trusted(connection)[1], subject)
 
     def subjects(self) -> dict[str, Amount]:
         """What was debited per subject, under the name it was first given."""

@@ -21,6 +21,7 @@ from tacit.ledger.subjects import account_of
 
 NO_PREVIOUS = "0" * 64
 ZERO = Decimal(0)
+_CLIENT, _SERIES = ("client", "replace"), ("series", "replace")
 # Sums of ordinary numbers are exact within 60 digits; anything longer is rounded up.
 _SUM = Context(prec=60, rounding=ROUND_CEILING)
 
@@ -78,9 +79,28 @@ class Entry:
 
     @property
     def relation(self) -> tuple[str, str]:
-        """Unit and neighbours of a debit; amounts add up only within one relation."""
+        """Unit and neighbours that a debit counts as; amounts add up only within one relation."""
         plain = json.loads(self.guarantee)
-        return str(plain["unit"]), str(plain["neighbours"])
+        return str(plain.get("counted_as", plain["unit"])), str(plain["neighbours"])
+
+    def counted_with(self, earlier: Entry) -> Entry | None:
+        """This debit as it adds to an earlier one of its subject; None if it does not.
+
+        Replacing the whole data of a client covers replacing one of its series, so what a client
+        loses may be added to what its series lost. The reverse would promise too much.
+        """
+        if self.relation == earlier.relation:
+            return self
+        if (self.relation, earlier.relation) != (_CLIENT, _SERIES):
+            return None
+        plain = {**json.loads(self.guarantee), "counted_as": "series"}
+        return replace(self, guarantee=json.dumps(plain, sort_keys=True))
+
+    @property
+    def series_list(self) -> str | None:
+        """State of the list of the subject's series that a debit recorded, if there is a list."""
+        found = json.loads(self.guarantee).get("series_list")
+        return None if found is None else str(found)
 
 
 COLUMNS = tuple(column.name for column in fields(Entry))

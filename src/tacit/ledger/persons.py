@@ -46,8 +46,24 @@ def ledger_path(folder: Path, person: str) -> Path:
     return folder / f"{hashlib.sha256(account.encode()).hexdigest()[:32]}.db"
 
 
+def series_list(path: Path) -> Path:
+    """The list of the series that were debited in the ledger at `path`."""
+    return path.with_suffix(".series")
+
+
+def check_not_gone(path: Path) -> None:
+    """Refuse where only the list of a ledger is left: a new one would be a second budget."""
+    # In this order: a ledger is created before its list, perhaps between the two questions.
+    if series_list(path).exists() and not path.exists():
+        raise LedgerError(
+            f"the ledger {path} is gone, but its list of series is still beside it; nothing was "
+            "released, restore the ledger from a copy."
+        )
+
+
 def open_person_ledger(path: Path, *, budget_epsilon: float, budget_delta: float | None) -> Ledger:
     """The ledger at `path`; a new one gets these budgets, an earlier one keeps its own."""
+    check_not_gone(path)
     anchor = configured_anchor(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

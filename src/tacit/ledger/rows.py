@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -104,15 +105,24 @@ def budget_entry(kind: str, budgets: Budgets, *, reason: str) -> Entry:
     )
 
 
-def debit_entry(subject: str, guarantee: DpGuarantee, purpose: str, subject_kind: str) -> Entry:
+def debit_entry(
+    subject: str,
+    guarantee: DpGuarantee,
+    purpose: str,
+    subject_kind: str,
+    series_list: str | None = None,
+) -> Entry:
     """One release that is about to happen."""
+    stated = guarantee.to_dict()
+    if series_list is not None:
+        stated["series_list"] = series_list
     return replace(
         _template(
             kind="debit",
             subject=subject,
             subject_kind=subject_kind,
             purpose=purpose,
-            guarantee=guarantee.to_json(),
+            guarantee=json.dumps(stated, sort_keys=True, allow_nan=False),
         ),
         epsilon=str(exact(guarantee.epsilon)),
         delta=str(exact(guarantee.delta)),
@@ -148,12 +158,8 @@ def append(
     """
     epsilon, delta = Decimal(template.epsilon), Decimal(template.delta)
     own = last_of(connection, accounts, template.subject)
-    if own is not None and template.kind == "debit" and own.relation != template.relation:
-        raise LedgerError(
-            f"earlier debits of {template.subject!r} count per {own.relation[0]} under "
-            f"{own.relation[1]}, and this one per {template.relation[0]} under "
-            f"{template.relation[1]}; the two do not add up, so use another subject."
-        )
+    if own is not None and template.kind == "debit":
+        template = _added_to(own, template)
     entry = replace(
         template,
         id=1 if last is None else last.id + 1,
@@ -168,6 +174,18 @@ def append(
     connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?)", (entry.id, entry.hash))
     accounts.note(entry)
     return entry
+
+
+def _added_to(own: Entry, wanted: Entry) -> Entry:
+    added = wanted.counted_with(own)
+    if added is None:
+        (unit, neighbours), (new_unit, new_neighbours) = own.relation, wanted.relation
+        raise LedgerError(
+            f"earlier debits of {own.subject!r} count per {unit} under {neighbours}, and this one, "
+            f"per {new_unit} under {new_neighbours}, cannot be added to them; nothing was "
+            f"released, make a release that counts per {unit}, or leave {own.subject!r} out of it."
+        )
+    return added
 
 
 def check_fits(entry: Entry, budgets: Budgets) -> None:

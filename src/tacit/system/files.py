@@ -82,6 +82,16 @@ def write_once(path: Path, content: Content, *, mode: int = 0o644) -> None:
             content(file)
 
 
+def move_synced(source: Path, target: Path) -> None:
+    """Rename a file or folder, over a file that stands there, and have that on disk.
+
+    What is moved is on disk already; both folders are synced, as after `write_atomic`.
+    """
+    source.replace(target)
+    for folder in {target.parent, source.parent}:
+        sync_folder(folder)
+
+
 def sync_folder(folder: Path) -> None:
     """Have the folder's own entries on disk: a rename survives a power cut only then."""
     if sys.platform == "win32":  # there a folder cannot be opened, and a rename is journaled

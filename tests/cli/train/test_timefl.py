@@ -12,6 +12,7 @@ from command import assert_refused, tacit
 from tacit.data import Dataset
 from tacit.errors import TacitError
 from tacit.fleet.experiment import deal_out
+from tacit.fleet.reports.privunit import PrivUnitReport
 
 BASE = ("train", "timefl", "--data", "ItalyPowerDemand", "--json")
 
@@ -155,7 +156,7 @@ def test_a_run_that_ends_without_a_guarantee_says_so_before_it_trains(
     def trained(*_: Any, **__: Any) -> None:
         raise TacitError("it began to train")
 
-    monkeypatch.setattr("tacit.fleet.experiment.DRAWN_ONE_BY_ONE", 10)
+    monkeypatch.setattr(PrivUnitReport, "most_simulated", 10)
     monkeypatch.setattr("tacit.fleet.estimator.DPTimeFLClassifier._fit", trained)
     asked = (*BASE, "--clients", 20, "--mechanism")
     said = tacit(capsys, *asked, "privunit").err
@@ -174,4 +175,4 @@ def test_a_model_that_could_not_be_saved_is_refused_before_it_is_trained(
     many = (*BASE, "--clients", 2400, "--mechanism", "privunit")
     assert_refused(tacit(capsys, *many, "--out", tmp_path / "m"), "2400 reports a round")
     hybrid = ("train", "hybrid", "--data", "ItalyPowerDemand", "--clients", 2400)
-    assert_refused(tacit(capsys, *hybrid, "--mechanism", "privunit"), "a hybrid needs one")
+    assert_refused(tacit(capsys, *hybrid, "--mechanism", "privunit"), "a hybrid needs a guarantee")

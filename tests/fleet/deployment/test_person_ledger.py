@@ -95,7 +95,7 @@ def test_a_person_has_one_budget_whatever_the_data(runs: list[LocalFleet], tmp_p
 
 
 def test_another_name_is_no_other_budget(runs: list[LocalFleet], tmp_path: Path) -> None:
-    """Seen to succeed at 56e7538: the same series under two names spent 8 each."""
+    """Seen to succeed at 037c947: the same series under two names spent 8 each."""
     take_all_rounds(runs[0], tmp_path, person="Ann")
     with pytest.raises(LedgerError, match="counted under another name"):
         take_all_rounds(runs[1], tmp_path, person="Bert")
@@ -108,7 +108,7 @@ def test_another_name_is_no_other_budget(runs: list[LocalFleet], tmp_path: Path)
 def test_data_that_grow_between_rounds_keep_their_budget(
     runs: list[LocalFleet], tmp_path: Path
 ) -> None:
-    """Seen to succeed at 56e7538: one more series was a new ledger, in the middle of a run."""
+    """Seen to succeed at 037c947: one more series was a new ledger, in the middle of a run."""
     fleet, persons = runs[0], tmp_path / "persons"
     config = replace(fleet.node("node-1"), state=tmp_path / "state", ledgers=persons)
     X, y = load_series(config.data)
@@ -128,7 +128,7 @@ def test_data_that_grow_between_rounds_keep_their_budget(
 
 
 def test_a_plan_that_states_its_costs_too_small_is_refused(tmp_path: Path) -> None:
-    """Seen to succeed at 56e7538: a report under a plan of epsilon 8 was debited as 1e-9."""
+    """Seen before the repair: a report under a plan of epsilon 8 was debited as 1e-9."""
     fleet = LocalFleet(
         tmp_path / "run", rounds=2, n_kernels=8, epsilon=8.0, mechanism="distributed"
     )
@@ -195,6 +195,9 @@ def test_a_restored_ledger_is_noticed_where_anchors_are_kept(
     only_ledger(persons).unlink()
     for leftover in persons.glob("*.db-*"):
         leftover.unlink()
+    with pytest.raises(LedgerError, match="is gone"):  # its list is not
+        take_all_rounds(runs[1], persons)
+    next(persons.glob("*.series")).unlink()
     with pytest.raises(LedgerError, match="restored an old copy"):
         take_all_rounds(runs[1], persons)
 

@@ -10,8 +10,10 @@ import pytest
 
 from silo_parties import own_series, plan_of
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.guarantee import from_dict
+from tacit.guarantee import DpGuarantee, from_dict
 from tacit.ledger import Ledger
+from tacit.ledger.known_series import marks_of, remembered
+from tacit.ledger.persons import data_key, open_person_ledger
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.party.data_budget import DataBudget, opened_privacy
 from tacit.silo.party.receipts import guarantee_of
@@ -54,7 +56,7 @@ def test_a_check_finds_a_spent_budget_and_writes_nothing(tmp_path: Path) -> None
     own.debit(plan(epsilon=2.0), rank=1)
     own.check({"k": 3}, rank=1)
     own.check({"epsilon": 1.0}, rank=0)
-    with pytest.raises(BudgetExceeded, match="is left after 2 in earlier runs"):
+    with pytest.raises(BudgetExceeded, match="after 2 in earlier runs"):
         own.check({"epsilon": 1.0}, rank=1)
     assert spent(own) == 2.0
 
@@ -69,7 +71,7 @@ def test_other_series_have_a_budget_of_their_own_unless_they_are_named(tmp_path:
 
 
 def test_a_name_is_no_second_budget_for_series_that_had_one(tmp_path: Path) -> None:
-    """Seen to succeed at 56e7538: 2 were spent without a name and 2 with one."""
+    """Seen before the repair: 2 were spent without a name and 2 with one."""
     own = budget(tmp_path)
     own.debit(plan(epsilon=2.0), rank=1)
     with pytest.raises(LedgerError, match="counted under another name"):
@@ -117,3 +119,23 @@ def test_order_and_sign_of_zero_do_not_make_other_series(tmp_path: Path) -> None
     other = X[::-1].copy()
     other[-1, 0, 0] = np.negative(0.0)
     assert DataBudget(X, folder=tmp_path).path == DataBudget(other, folder=tmp_path).path
+
+
+def test_a_fleet_and_a_silo_share_the_budget_of_their_data(tmp_path: Path) -> None:
+    """A fleet's debit, per client, is added to a silo's, per series, and not the reverse."""
+    client = DpGuarantee(epsilon=1.0, model="local", unit="client")
+    own = budget(tmp_path)
+    own.debit(plan(epsilon=2.0), rank=1)
+    with Ledger.open(own.path, create=False) as ledger:
+        ledger.change_budgets(reason="a fleet", budget_epsilon=3.0)
+        (subject,) = ledger.subjects()
+        ledger.debit(subject=subject, guarantee=client, purpose="a round")
+    with pytest.raises(BudgetExceeded):
+        own.debit(plan(epsilon=2.0), rank=1)
+    X = own_series(2)[0]
+    other = DataBudget(X, folder=tmp_path)
+    fleet = open_person_ledger(other.path, budget_epsilon=8.0, budget_delta=None)
+    with remembered(tmp_path, data_key(X), marks_of(X)):
+        fleet.debit(subject=data_key(X), guarantee=client, purpose="a round")
+    with pytest.raises(LedgerError, match="cannot be added"):
+        other.debit(plan(epsilon=2.0), rank=2)

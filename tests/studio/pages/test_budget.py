@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ from studio_server import ended, running_studio
 from tacit.errors import TacitError
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
+from tacit.ledger.anchors import Anchor, configured_anchor, write_anchor
 from tacit.studio.budgets import by_purpose, by_subject, disclosure
 
 COST = DpGuarantee(epsilon=0.1, model="local", unit="series")
@@ -88,6 +90,27 @@ def test_the_page_and_what_it_leads_to(client: httpx.Client, tmp_path: Path) -> 
     database.close()
     assert "broken" in client.get("/budget/device.db").text
     assert not client.get("/budget/device.db/verified").json()["intact"]
+
+
+def test_a_restored_copy_is_not_shown_where_anchors_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "anchors").mkdir()
+    (tmp_path / "ledgers").mkdir()
+    path = tmp_path / "ledgers" / "device.db"
+    filled(path)
+    with Ledger.open(path, create=False) as ledger:
+        count, _, digest = ledger.anchor().partition(":")
+    monkeypatch.setenv("TACIT_ANCHORS", str(tmp_path / "anchors"))
+    anchor = configured_anchor(path)
+    assert anchor is not None
+    write_anchor(anchor, Anchor(int(count), digest))
+    with running_studio(tmp_path) as studio, studio.client() as client:
+        assert "At most 0.3 of 0.5" in client.get("/budget/device.db").text
+        write_anchor(anchor, Anchor(int(count) + 1, digest))
+        for page in ("", "/disclosure?subject=ann"):
+            shown = client.get(f"/budget/device.db{page}")
+            assert "restored an old copy" in html.unescape(shown.text)
 
 
 @pytest.mark.seconds

@@ -126,20 +126,6 @@ def attack_softshape(
     )
 
 
-def attack_sound_release(
-    X_train: Floats,
-    y_codes: Codes,
-    candidates: Floats,
-    *,
-    epsilon: float,
-    seed: int,
-    source: NoiseSource = SYSTEM_NOISE,
-) -> SoundCheck:
-    """Re-identify from sound label releases with their exact likelihoods, many times over."""
-    head = _trained_head(X_train, y_codes, epsilon=epsilon, seed=seed)
-    return attack_symbols(head, candidates, epsilon=epsilon, source=source)
-
-
 def attack_symbols(
     head: LabelHead | PlaceHead,
     candidates: Floats,

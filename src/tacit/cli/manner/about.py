@@ -117,7 +117,7 @@ KEYS = {
     "account gaussian": "`epsilon`, `delta`, `rounds`, `neighbours`",
     "account table1": "`delta`, `reproduced`, `cells`",
     "audit": "`claimed_epsilon`, `lower_bound`, `confidence`, `trials`, `verdict` (`consistent` or "
-    "`refuted`)",
+    "`refuted`), `method`, `detectable_epsilon`, `detectable_event`, `power`",
     "attack pidp": _ATTACK,
     "attack softshape": _ATTACK,
     "attack timefl": _ATTACK,

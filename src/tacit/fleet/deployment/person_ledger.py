@@ -20,7 +20,7 @@ from tacit.fleet.reports.protocol import NodeBudget
 from tacit.guarantee import DpGuarantee, rounded_down, rounded_up
 from tacit.ledger import Entry
 from tacit.ledger.chain import exact, float_up
-from tacit.ledger.known_series import Marks, remember
+from tacit.ledger.known_series import Marks, remembered
 from tacit.ledger.persons import ledger_path, open_person_ledger
 
 
@@ -55,16 +55,17 @@ class PersonLedger:
         self._check_plan(earlier, cost)
         wanted = cost(len(earlier) + 1)
         self._check_run(earlier, wanted)
-        remember(self.path.parent, self._person, self._series)
-        try:
-            self._ledger.debit(
-                subject=self._person,
-                guarantee=wanted,
-                purpose=self._purpose(round_number),
-                subject_kind="client",
-            )
-        except BudgetExceeded as error:
-            raise BudgetExceeded(self._refusal(wanted)) from error
+        with remembered(self.path.parent, self._person, self._series) as series_list:
+            try:
+                self._ledger.debit(
+                    subject=self._person,
+                    guarantee=wanted,
+                    purpose=self._purpose(round_number),
+                    subject_kind="client",
+                    series_list=series_list,
+                )
+            except BudgetExceeded as error:
+                raise BudgetExceeded(self._refusal(wanted)) from error
 
     def check_room(self, cost: Callable[[int], DpGuarantee]) -> None:
         """Refuse to join where the person's budget has no room for the run's next report."""

@@ -18,6 +18,22 @@ def report_of(plan: FleetPlan) -> Report:
     return report_named(plan.mechanism)(plan)
 
 
+def simulation_problem(mechanism: str, n_reports: int, *, lower: str) -> str:
+    """Why a simulated run with so many reports a round keeps no guarantee; empty if it does.
+
+    `lower` is the option that lowers the number.
+    """
+    most = report_named(mechanism).most_simulated
+    if most is None or n_reports <= most:
+        return ""
+    others = " or ".join(name for name, kind in REPORTS.items() if kind.most_simulated is None)
+    return (
+        f"a simulated {mechanism} run with {n_reports} reports a round ends without one: their "
+        f"sum is drawn at once in float64; use --mechanism {others}, or at most {most} with "
+        f"{lower}."
+    )
+
+
 def report_named(mechanism: str) -> type[Report]:
     """The mechanism of this name."""
     try:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class PrivUnitReport(Report):
 
     settings_type = PrivUnitSettings
     shows_single_reports = True
+    most_simulated: ClassVar[int | None] = DRAWN_ONE_BY_ONE
 
     def __init__(self, plan: FleetPlan) -> None:
         super().__init__(plan)

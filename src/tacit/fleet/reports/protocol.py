@@ -62,6 +62,8 @@ class Report(ABC):
     settings_type: ClassVar[type[Settings]]
     # Whether the analyser sees single reports, which it could try to link to clients.
     shows_single_reports: ClassVar[bool]
+    # Reports of a round up to which a simulation keeps its guarantee; None: any number.
+    most_simulated: ClassVar[int | None] = None
 
     def __init__(self, plan: FleetPlan) -> None:
         self.plan = plan

@@ -13,7 +13,7 @@ from typing import Any
 from tacit.errors import BudgetExceeded
 from tacit.guarantee import DpGuarantee, rounded_down, rounded_up
 from tacit.ledger import Ledger
-from tacit.ledger.known_series import marks_of, person_of, remember
+from tacit.ledger.known_series import marks_of, person_of, remembered
 from tacit.ledger.persons import data_key, ledger_folder, ledger_path, open_person_ledger
 from tacit.silo.plan import Plan
 
@@ -70,14 +70,15 @@ class DataBudget:
         cost = opened_privacy(plan.params)
         if cost is None or rank == 0:
             return None
-        with open_person_ledger(self.path, budget_epsilon=cost.epsilon, budget_delta=None) as own:
-            remember(self._folder, self._subject, self._series)
+        own = open_person_ledger(self.path, budget_epsilon=cost.epsilon, budget_delta=None)
+        with own, remembered(self._folder, self._subject, self._series) as series_list:
             try:
                 own.debit(
                     subject=self._subject,
                     guarantee=cost,
                     purpose=f"silo run under plan {plan.fingerprint[:16]}, opened to P0",
                     subject_kind="model",
+                    series_list=series_list,
                 )
             except BudgetExceeded as error:
                 raise self._exceeded(own, cost) from error

@@ -13,6 +13,7 @@ from starlette.background import BackgroundTask
 
 from tacit.guarantee import rounded_up
 from tacit.ledger import Ledger, Verification
+from tacit.ledger.anchors import configured_anchor
 from tacit.studio.budgets import by_purpose, by_subject, disclosure
 from tacit.studio.collecting import local_models
 from tacit.studio.commands import answer_of
@@ -35,7 +36,7 @@ def ledger(request: Request, name: str) -> HTMLResponse:
     """One ledger: what each subject has spent and has left."""
     workspace = workspace_of(request)
     path = workspace.existing("ledgers", name)
-    with Ledger.open(path, create=False) as account:
+    with _opened(path) as account:
         amounts, subjects = account.amounts(), account.subjects()
         return show(
             request,
@@ -62,7 +63,7 @@ def verified(request: Request, name: str) -> JSONResponse:
 def disclose(request: Request, name: str, subject: str = "") -> HTMLResponse:
     """What was released about one subject, to hand to them."""
     path = workspace_of(request).existing("ledgers", name)
-    with Ledger.open(path, create=False) as account:
+    with _opened(path) as account:
         verified, found = _verified(account), disclosure(account, subject)
     return show(request, "disclosure.html", name=name, found=found, verified=verified)
 
@@ -98,6 +99,10 @@ def export(request: Request, name: str) -> FileResponse:
         shutil.rmtree(folder)
         raise
     return FileResponse(out, filename=out.name, background=BackgroundTask(shutil.rmtree, folder))
+
+
+def _opened(path: Path) -> Ledger:
+    return Ledger.open(path, create=False, anchor=configured_anchor(path))
 
 
 def _verified(account: Ledger) -> Verification | None:

@@ -13,7 +13,7 @@ from tacit.errors import TacitError
 from tacit.fleet.deployment.config import NodeConfig, read_config
 from tacit.fleet.deployment.keys import node_identity
 from tacit.fleet.deployment.members.lists import check_name
-from tacit.system.files import write_atomic, write_secret
+from tacit.system.files import move_synced, write_atomic, write_secret
 from tacit.system.toml import read_toml
 
 _STRUCK_OFF = "struck-off.txt"
@@ -83,8 +83,8 @@ def switch_identity(folder: Path) -> Path:
             f"{folder} holds no next identity; run 'tacit fleet renew NODE --identity' first."
         )
     if following.exists():  # otherwise a crash came between these two lines
-        following.replace(present)
-    public.replace(present.with_name("identity.pub"))
+        move_synced(following, present)
+    move_synced(public, present.with_name("identity.pub"))
     return present
 
 

@@ -28,7 +28,7 @@ from tacit.fleet.deployment.members.invitations import Code
 from tacit.fleet.deployment.members.lists import SERVICES, check_name
 from tacit.fleet.reports.mechanisms import report_of
 from tacit.system.certificates import fingerprint, trust_only
-from tacit.system.files import write_atomic, write_secret
+from tacit.system.files import move_synced, write_atomic, write_secret
 
 _TIMEOUT_SECONDS = 30.0
 _START_SECONDS = 15.0
@@ -103,7 +103,7 @@ def renew_key(folder: Path) -> list[str]:
     if not following.exists():
         write_secret(following, new_signing_key()[0])
     told = _state(config, "rekey", following=following.read_bytes())
-    following.replace(config.signing_key)
+    move_synced(following, config.signing_key)
     return told
 
 
@@ -124,7 +124,7 @@ def _redeem(folder: Path, code: Code, public: bytes) -> dict[str, str]:
         check_name(answer.get("name", ""))
         if answer.get("part") not in SERVICES or "plan" not in answer:
             raise TacitError(f"{code.url} did not answer as a service of a fleet does.")
-        waiting.replace(folder / f"{answer['part']}.crt")
+        move_synced(waiting, folder / f"{answer['part']}.crt")
     except OSError as error:
         raise TacitError(
             f"the service at {code.url} does not answer ({error}); try again when it runs."

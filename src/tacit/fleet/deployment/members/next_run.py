@@ -19,7 +19,7 @@ from tacit.fleet.deployment.analyser_state import AnalyserState
 from tacit.fleet.deployment.config import RunDescription, read_run
 from tacit.fleet.deployment.members.renewal import PARTS, part_of
 from tacit.fleet.deployment.seal import public_of
-from tacit.system.files import write_atomic
+from tacit.system.files import move_synced, write_atomic
 from tacit.system.locks import try_lock
 
 
@@ -83,7 +83,7 @@ def _take(folder: Path, fleet: RunDescription, content: bytes) -> None:
     if part in ("shuffler", "analyser"):
         following = _sealing_key(folder, part, fleet)
         if following is not None:
-            following.replace(folder / "sealing.key")
+            move_synced(following, folder / "sealing.key")
             (folder / "sealing-next.pub").unlink(missing_ok=True)
     state = folder / "state"
     if part != "server" and state.exists():  # the server's remembers the nodes' Flower keys
@@ -91,7 +91,7 @@ def _take(folder: Path, fleet: RunDescription, content: bytes) -> None:
         # An earlier run can be read, and disclosed, by the plan that it followed.
         write_atomic(state / "plan.toml", (folder / "plan.toml").read_bytes())
         with contextlib.suppress(FileNotFoundError):
-            state.replace(folder / "runs" / last.run)
+            move_synced(state, folder / "runs" / last.run)
     write_atomic(folder / "plan.toml", content)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tacit.errors import TacitError
 from tacit.fleet.deployment.seal import new_key
 from tacit.system.certificates import also_trust, common_name, days_left, host_names, self_signed
-from tacit.system.files import write_atomic, write_secret
+from tacit.system.files import move_synced, write_atomic, write_secret
 
 PARTS = ("shuffler", "analyser", "server", "node")
 _PAIRS = {"shuffler": ("tls", "client"), "analyser": ("tls",), "server": ("tls",)}
@@ -58,8 +58,8 @@ def switch(folder: Path) -> list[Path]:
     for name in names:
         key = folder / f"{name}-next.key"
         if key.exists():  # otherwise a crash came between these two lines
-            key.replace(folder / f"{name}.key")
-        (folder / f"{name}-next.crt").replace(folder / f"{name}.crt")
+            move_synced(key, folder / f"{name}.key")
+        move_synced(folder / f"{name}-next.crt", folder / f"{name}.crt")
     return [folder / f"{name}.crt" for name in names]
 
 
