@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tacit.arena.results.tables import Record, Results, table
+from tacit.arena.results.tables import Record, Results, n_seeds, table
 from tacit.arena.silo.names import PAPER_METHODS, method_name, secure_pairs, shared_shapelets
+from tacit.arena.silo.suites import SEEDS
 
 N_SETS = 71  # that meet the paper's rule, see tacit.arena.silo.suites
 N_POOLED = N_SETS - 2  # Crop and ElectricDevices are too large for information gain over shares
@@ -17,38 +19,54 @@ EQUAL_CANDIDATES = 40
 DEFAULTS = tuple(f"{name}, default" for name in PAPER_METHODS)
 
 
-def method_means(
-    records: Sequence[Record], methods: Sequence[str]
-) -> tuple[dict[str, float], int, int]:
-    """Mean accuracy per method over the sets that have all of them, those sets, and the seeds."""
-    whole, seeds = _whole_sets(records, methods)
-    if not whole:
-        return {}, 0, 0
-    rows = whole.values()
-    means = {name: float(np.mean([np.mean(row[name]) for row in rows])) for name in methods}
-    return means, len(whole), len(seeds)
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Mean accuracy per method over the sets and seeds that have all of them."""
+
+    of: dict[str, float]
+    n_sets: int
+    seeds: str  # of each set: "1", or "1 to 3" where they differ
+    n_runs: int  # sets, methods and seeds, of the seeds that the suite asks for
+
+
+def method_means(records: Sequence[Record], methods: Sequence[str]) -> Means:
+    """The means over sets of the means over seeds, with what they rest on."""
+    whole = _whole_sets(records, methods)
+    values = [(data, seed, 0.0) for data, cells in whole.items() for seed in cells]
+    rows = [[cells[seed] for seed in cells] for cells in whole.values()]
+    means = {
+        name: float(np.mean([np.mean([cell[name] for cell in row]) for row in rows]))
+        for name in methods
+        if rows
+    }
+    runs = len(methods) * sum(seed in SEEDS for _, seed, _ in values)
+    return Means(means, len(whole), n_seeds(values) if values else "0", runs)
 
 
 def differences(
     records: Sequence[Record], methods: Sequence[str], one: str, other: str
 ) -> list[tuple[float, str]]:
     """Per set that has all methods: how much `one` lies above the `other`, in means over seeds."""
-    whole, _ = _whole_sets(records, methods)
-    return [(float(np.mean(row[one]) - np.mean(row[other])), data) for data, row in whole.items()]
+    return [
+        (float(np.mean([cell[one] - cell[other] for cell in cells.values()])), data)
+        for data, cells in _whole_sets(records, methods).items()
+    ]
 
 
 def _whole_sets(
     records: Sequence[Record], methods: Sequence[str]
-) -> tuple[dict[str, dict[str, list[float]]], set[int]]:
-    """The accuracies of the sets that have all methods, and all seeds."""
-    cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    seeds = set()
+) -> dict[str, dict[int, dict[str, float]]]:
+    """By set and seed the accuracies of all methods; a seed that lacks one is in no mean."""
+    found: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        name = method_name(record["task"]["options"])
+        name, task = method_name(record["task"]["options"]), record["task"]
         if name in methods:
-            cells[record["task"]["data"]][name].append(record["accuracy"])
-            seeds.add(record["task"]["seed"])
-    return {data: row for data, row in cells.items() if set(row) == set(methods)}, seeds
+            found[task["data"]][task["seed"]][name] = record["accuracy"]
+    whole = {
+        data: {seed: cell for seed, cell in cells.items() if set(cell) == set(methods)}
+        for data, cells in found.items()
+    }
+    return {data: cells for data, cells in whole.items() if cells}
 
 
 def silo(results: Results) -> str:
@@ -59,19 +77,19 @@ def silo(results: Results) -> str:
         ("information gain, forest of 40", (*PAPER_METHODS, "FedST-F"), N_POOLED),
         ("F, ridge (our default)", DEFAULTS, N_SETS),
     ):
-        means, n_sets, n_seeds = method_means(records, methods)
+        found = method_means(records, methods)
         rows += [
             (
                 setting if name != "FedST-F" else "F, forest of 40",
                 name.removesuffix(", default"),
                 f"{mean:.4f}",
-                f"{means[methods[0]] - mean:+.4f}",
-                f"{n_sets} of {n_possible}",
-                n_seeds,
+                f"{found.of[methods[0]] - mean:+.4f}",
+                f"{found.n_sets} of {n_possible}",
+                found.seeds,
             )
-            for name, mean in means.items()
+            for name, mean in found.of.items()
         ]
-    columns = ("setting", "method", "mean accuracy", "FedST minus it", "sets so far", "seeds")
+    columns = ("setting", "method", "mean accuracy", "FedST minus it", "sets", "seeds")
     return table(columns, rows)
 
 
