@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arena.results.claims import CLAIM_TABLES
+from tacit.arena.results.failures import FAILURE_TABLES
 from tacit.arena.results.fedst import FEDST_TABLES
 from tacit.arena.results.papers import PAPER_TABLES
 from tacit.arena.results.softshape import SOFTSHAPE_TABLES
@@ -21,6 +22,7 @@ MAKERS: dict[str, Callable[[Results], str]] = {
     **TABLES,
     **FEDST_TABLES,
     **CLAIM_TABLES,
+    **FAILURE_TABLES,
 }
 
 

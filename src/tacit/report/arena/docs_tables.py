@@ -20,7 +20,7 @@ OF_SUITE: Mapping[str, Sequence[str]] = {
     "fleet-published": ("fleet-nominal",),
     "fleet-sound": ("fleet-sound",),
 }
-ON_TOP = ("answer", "claims", "ours")
+ON_TOP = ("answer", "claims", "ours", "failed")
 
 
 def docs_tables(suite: str, results: Results) -> list[Table]:
@@ -29,10 +29,10 @@ def docs_tables(suite: str, results: Results) -> list[Table]:
 
 
 def verdicts(results: Results) -> list[Any]:
-    """The papers' claims with a verdict on each, and what is ours."""
-    tables = [table_of(MAKERS[name](results)) for name in ON_TOP]
+    """The papers' claims with a verdict on each, what is ours, and what failed for which reason."""
+    *tables, failed = (table_of(MAKERS[name](results)) for name in ON_TOP)
     words = "As in docs/results.md, which states the rules."
-    return [Text(words, "Verdicts"), *tables]
+    return [Text(words, "Verdicts"), *tables, Text("", "Failed tasks"), failed]
 
 
 def table_of(markdown: str) -> Table:
