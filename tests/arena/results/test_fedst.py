@@ -136,9 +136,22 @@ def test_the_test_parts_have_the_sizes_that_the_rule_takes() -> None:
 
 
 def test_the_committed_ratio_is_on_equal_candidates() -> None:
-    found = equal_candidates(Results(CURRENT))
+    _, found = equal_candidates(Results(CURRENT))
     assert set(found) == {"basic", "+dot", "+sorting", "+F", "+dot+sorting", "+dot+F"}
     assert 40.0 < found["basic"] / found["+dot+F"] < 41.0
+
+
+def test_a_ratio_is_of_one_commit(tmp_path: Path) -> None:
+    """A later line of one variant alone makes no ratio with another commit's basic."""
+    lines = [
+        {"part": "ratio", "candidates": 40, "variant": variant, "commit": commit,
+         "seconds_without_compiling": seconds}
+        for variant, commit, seconds in (
+            ("basic", "aaa", 10.0), ("+dot+F", "aaa", 1.0), ("+dot+F", "bbb", 0.1)
+        )
+    ]  # fmt: skip
+    (tmp_path / "silo_speed.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    assert equal_candidates(Results(tmp_path)) == ("aaa", {"basic": 10.0, "+dot+F": 1.0})
 
 
 def test_contracts_of_the_script_are_read_and_those_of_the_suite_win(tmp_path: Path) -> None:

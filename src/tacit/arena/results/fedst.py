@@ -168,28 +168,34 @@ def contracts(results: Results) -> dict[str, list[Mapping[str, Any]]]:
     return dict(sorted(found.items()))
 
 
-def equal_candidates(results: Results) -> dict[str, float]:
-    """Search seconds of each variant on the same candidates at M = 512, without compiling."""
-    return {
-        line["variant"]: line["seconds_without_compiling"]
-        for line in results.lines("silo_speed")
-        if line["part"] == "ratio" and line["candidates"] == EQUAL_CANDIDATES
-    }
+def equal_candidates(results: Results) -> tuple[str, dict[str, float]]:
+    """A commit, and its search seconds of each variant on the same candidates at M = 512.
+
+    Without compiling; of the last commit that has basic and ours, because times of different code
+    are no ratio.
+    """
+    commits: dict[str, dict[str, float]] = defaultdict(dict)
+    for line in results.lines("silo_speed"):
+        if line["part"] == "ratio" and line["candidates"] == EQUAL_CANDIDATES:
+            seconds = line["seconds_without_compiling"]
+            commits[str(line.get("commit"))][line["variant"]] = seconds
+    whole = [commit for commit, found in commits.items() if {"basic", "+dot+F"} <= set(found)]
+    return (whole[-1], commits[whole[-1]]) if whole else ("", {})
 
 
 def speed(results: Results) -> str:
     """Fig. 6f at the default size: every variant on the same candidates."""
-    found = equal_candidates(results)
+    commit, found = equal_candidates(results)
     rows = [
-        (name, f"{seconds:.2f}", f"{found['basic'] / seconds:.1f}")
+        (name, f"{seconds:.2f}", f"{found['basic'] / seconds:.1f}", commit)
         for name, seconds in found.items()
     ]
-    return table(("variant", "seconds of the search", "times faster than basic"), rows)
+    return table(("variant", "seconds of the search", "times faster than basic", "commit"), rows)
 
 
-def processor_seconds(results: Results) -> dict[int, tuple[float, int, float, int]]:
-    """By M: processor seconds per candidate beyond the start, and candidates, of basic and ours."""
-    found: dict[tuple[int, str], tuple[float, int]] = {}
+def processor_seconds(results: Results) -> dict[int, tuple[float, int, str, float, int, str]]:
+    """By M: processor seconds per candidate beyond the start, candidates and commit of both."""
+    found: dict[tuple[int, str], tuple[float, int, str]] = {}
     start = float("nan")
     for line in results.lines("silo_basic"):
         if line.get("state") == "start alone":
@@ -198,7 +204,8 @@ def processor_seconds(results: Results) -> dict[int, tuple[float, int, float, in
         cost = (line["cpu_seconds"] - start) / line["candidates"]
         few = line["variant"] == "+dot+F" and line["candidates"] < 100
         if not few:  # on few candidates ours takes hardly more than its start
-            found[line["M"], line["variant"]] = (cost, line["candidates"])
+            known = (cost, line["candidates"], str(line.get("commit")))
+            found[line["M"], line["variant"]] = known
     sizes = sorted({m for m, variant in found if variant == "basic"})
     return {m: (*found[m, "basic"], *found[m, "+dot+F"]) for m in sizes if (m, "+dot+F") in found}
 
@@ -206,10 +213,13 @@ def processor_seconds(results: Results) -> dict[int, tuple[float, int, float, in
 def speed_growth(results: Results) -> str:
     """The cost of one candidate with growing M."""
     rows = [
-        (m, f"{basic:.2f}", n_basic, f"{ours:.3f}", n_ours, f"{basic / ours:.0f}")
-        for m, (basic, n_basic, ours, n_ours) in processor_seconds(results).items()
+        (m, f"{basic:.2f}", n_basic, old, f"{ours:.3f}", n_ours, new, f"{basic / ours:.0f}")
+        for m, (basic, n_basic, old, ours, n_ours, new) in processor_seconds(results).items()
     ]
-    columns = ("series", "basic", "candidates", "+dot+F", "candidates", "ratio per candidate")
+    columns = (
+        "series", "basic", "candidates", "commit", "+dot+F", "candidates", "commit",
+        "ratio per candidate",
+    )  # fmt: skip
     return table(columns, rows)
 
 
@@ -222,13 +232,14 @@ def speed_steps(results: Results) -> str:
             f"{line['seconds_without_compiling']:.2f}",
             f"{line['cpu_seconds_of_P0']:.3f}",
             f"{line['bytes_sent_by_P0'] / 1e6:.2f}",
+            line.get("commit", "-"),
         )
         for line in results.lines("silo_variants")
         if line["part"] == "steps"
     ]
     columns = (
         "step", "M", "N", "n", "candidates", "wall seconds", "processor seconds of P0",
-        "MB sent by P0",
+        "MB sent by P0", "commit",
     )  # fmt: skip
     return table(columns, sorted(rows, key=lambda row: (row[0], row[1:5])))
 

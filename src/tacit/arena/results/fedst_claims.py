@@ -122,8 +122,8 @@ def _stages(results: Results) -> tuple[str, str]:
 
 def _orders(results: Results) -> tuple[str, str]:
     """Reached if the ratio on equal candidates is at least 1000."""
-    found = equal_candidates(results)
-    if not {"basic", "+dot+F"} <= set(found):
+    _, found = equal_candidates(results)
+    if not found:
         return NOTHING
     ratio = found["basic"] / found["+dot+F"]
     figure = (
@@ -133,7 +133,7 @@ def _orders(results: Results) -> tuple[str, str]:
     grown = processor_seconds(results)
     if grown:
         most = max(grown)
-        basic, n_basic, ours, n_ours = grown[most]
+        basic, n_basic, _, ours, n_ours, _ = grown[most]
         figure += (
             f"; {basic / ours:.0f} in processor seconds per candidate at M = {most}, basic on "
             f"{n_basic}, ours on {n_ours}"
