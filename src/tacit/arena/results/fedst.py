@@ -183,6 +183,16 @@ def equal_candidates(results: Results) -> tuple[str, dict[str, float]]:
     return (whole[-1], commits[whole[-1]]) if whole else ("", {})
 
 
+def equal_in_processor_seconds(results: Results) -> Record:
+    """The last record of ours that was compared with basic on equal candidates at a large M."""
+    found = [
+        line
+        for line in results.lines("silo_speed")
+        if line["part"] == "equal" and "times_faster_than_basic" in line
+    ]
+    return found[-1] if found and found[-1]["variant"] != "basic" else {}
+
+
 def speed(results: Results) -> str:
     """Fig. 6f at the default size: every variant on the same candidates."""
     commit, found = equal_candidates(results)
