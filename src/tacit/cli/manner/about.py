@@ -127,8 +127,8 @@ KEYS = {
     "ledger anchor": "`anchor`, `out`",
     "ledger export": "`entries`, `out`, `anchor`",
     "ledger budget": "`entry`, `budgets`, `anchor`",
-    "arena run": "`done`, `failed`, `remaining`, `results`; where raw archives are not at hand "
-    "also `missing` (data set to command)",
+    "arena run": "`done`, `failed`, `remaining`, `results`; with `--reuse` also `copied`; "
+    "where raw archives are not at hand also `missing` (data set to command)",
     "arena report": "`report`, `pictures`; with `--fleet-page` also `fleet_page`",
     "arena tables": "`page`, `tables`, `uncommitted`",
 }
