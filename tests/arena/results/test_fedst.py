@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tacit.arena.grid import Choice
 from tacit.arena.results.earlier import contract_records
 from tacit.arena.results.fedst import (
     N_POOLED,
@@ -15,6 +16,7 @@ from tacit.arena.results.fedst import (
     equal_candidates,
     method_means,
     silo_contracts,
+    silo_features,
     silo_secure,
 )
 from tacit.arena.results.fedst_claims import fedst_claims
@@ -139,6 +141,21 @@ def test_the_committed_ratio_is_on_equal_candidates() -> None:
     _, found = equal_candidates(Results(CURRENT))
     assert set(found) == {"basic", "+dot", "+sorting", "+F", "+dot+sorting", "+dot+F"}
     assert 40.0 < found["basic"] / found["+dot+F"] < 41.0
+
+
+def test_kinds_of_features_are_compared_on_the_same_sets(tmp_path: Path) -> None:
+    scores = {"shapelets": 0.8, "all": 0.9}
+    found = [
+        {**fedst(task.data, scores.get(dict(task.options)["features"], 0.5), suite=task.suite,
+                 **dict(task.options))}
+        for task in suite_tasks("fedst-features", Choice(data=["Coffee", "Ham"], seeds=[0]))
+        if (task.data, dict(task.options)["features"]) != ("Ham", "intervals")
+    ]  # fmt: skip
+    shown = silo_features(write(tmp_path, "fedst-features", found))
+    assert "| test part, suite | shapelets, 200 kept | 0.8000 |  | 1 | 1 |" in shown
+    assert "| test part, suite | all, 300 kept | 0.9000 | +0.1000 | 1 | 1 |" in shown
+    committed = silo_features(Results(CURRENT))
+    assert "| test part, script | all, 300 kept | 0.8296 | +0.0198 (0.0094) | 36 | 1 |" in committed
 
 
 def test_a_ratio_is_of_one_commit(tmp_path: Path) -> None:

@@ -12,10 +12,16 @@ import numpy as np
 from tacit.arena.results.tables import Record, Results, n_seeds, table
 from tacit.arena.silo.names import PAPER_METHODS, method_name, secure_pairs, shared_shapelets
 from tacit.arena.silo.suites import SEEDS
+from tacit.arena.suites import suite_tasks
 
 N_SETS = 71  # that meet the paper's rule, see tacit.arena.silo.suites
 N_POOLED = N_SETS - 2  # Crop and ElectricDevices are too large for information gain over shares
 EQUAL_CANDIDATES = 40
+_FEATURE_FILES = {
+    "training part, five folds, script": "silo_features",
+    "test part, script": "silo_features_test",
+}
+_FEATURE_KEYS = ("shapelets", "shapelets-300", "intervals", "dictionary", "all")
 DEFAULTS = tuple(f"{name}, default" for name in PAPER_METHODS)
 
 
@@ -105,6 +111,32 @@ def silo_tighter(results: Results) -> str:
         (name, f"{np.mean(list(cells.values())):.4f}", len(cells)) for name, cells in found.items()
     ]
     return table(("method", "mean accuracy", "sets"), rows)
+
+
+def silo_features(results: Results) -> str:
+    """Kinds of features on the same sets: what a script measured, and the suite where it ran."""
+    names = list(dict.fromkeys(method_name(dict(t.options)) for t in suite_tasks("fedst-features")))
+    rows: list[tuple[Any, ...]] = []
+    for source, file in _FEATURE_FILES.items():
+        lines = [line["accuracy"] for line in results.lines(file)]
+        for key, name in zip(_FEATURE_KEYS, names, strict=True) if lines else ():
+            # A set without a word of its own has no dictionary: it counts as without a difference.
+            mine = [line.get(key, line["shapelets"]) for line in lines]
+            gaps = [a - line["shapelets"] for a, line in zip(mine, lines, strict=True)]
+            rows.append((source, name, f"{np.mean(mine):.4f}", *_gap_cells(gaps), "1"))
+    records = results.suite("fedst-features")
+    found = method_means(records, names)
+    for name, mean in found.of.items():
+        gaps = [gap for gap, _ in differences(records, names, name, names[0])]
+        rows.append(("test part, suite", name, f"{mean:.4f}", *_gap_cells(gaps), found.seeds))
+    columns = ("scored on", "features", "mean", "minus 200 shapelets", "sets", "seeds")
+    return table(columns, rows)
+
+
+def _gap_cells(gaps: Sequence[float]) -> tuple[str, int]:
+    """The mean difference with its standard error over sets, and the sets."""
+    error = f" ({np.std(gaps, ddof=1) / np.sqrt(len(gaps)):.4f})" if len(gaps) > 1 else ""
+    return f"{np.mean(gaps):+.4f}{error}" if any(gaps) else "", len(gaps)
 
 
 def silo_secure(results: Results) -> str:
@@ -256,6 +288,7 @@ def speed_steps(results: Results) -> str:
 
 FEDST_TABLES: dict[str, Callable[[Results], str]] = {
     "silo": silo,
+    "silo-features": silo_features,
     "silo-secure": silo_secure,
     "silo-contracts": silo_contracts,
     "speed": speed,

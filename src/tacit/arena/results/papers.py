@@ -18,6 +18,7 @@ TABLE3 = "tacit arena run softshape-table3 --out DIR"
 FIGURES = "tacit arena run softshape-figures --out DIR"
 SOFTSHAPE = "tacit train softshape --data GunPoint --mode published"
 FEDST = "tacit arena run fedst --out DIR"
+FEATURES = "tacit arena run fedst-features --out DIR"
 SECURE = "tacit arena run fedst-secure --out DIR"
 CONTRACT = "tacit arena run fedst-contract --out DIR"
 TRAIN_FEDST = "tacit train fedst --data GunPoint"
@@ -206,6 +207,8 @@ _FEDST_ITEMS: tuple[Item, ...] = (
     Item(_F, "Fig. 9, interpretation", "tacit.silo.explain", Claim("interpretable"), TRAIN_FEDST),
     Item(_F, "Fig. 10, contracts of time", "tacit.silo.fedst.contract", Runs("fedst-contract"),
          CONTRACT),
+    Item(_F, "future work: intervals and words", "tacit.silo.fedst.dictionary",
+         Runs("fedst-features"), FEATURES),
     Item(_F, "abstract: effective", f"{_RESULTS}.fedst_claims", Claim("effective in accuracy"),
          FEDST),
     Item(_F, "abstract: three orders of magnitude", f"{_RESULTS}.fedst_claims",

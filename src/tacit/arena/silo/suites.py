@@ -53,6 +53,7 @@ CONTRACT_SETS = (
 )  # fmt: skip
 SCOPES = ("federated", "global", "local", "local-search", "local-transform")
 SEEDS = (0, 1, 2)
+FEATURES = ("shapelets", "intervals", "dictionary", "all")
 PAPER: dict[str, Any] = {"quality": "ig", "classifier": "forest"}  # 40 trees are the default
 CHEAP: dict[str, Any] = {"quality": "f", "classifier": "forest"}
 DEFAULT: dict[str, Any] = {"quality": "f", "classifier": "ridge"}
@@ -93,6 +94,24 @@ def fedst_scopes(choice: Choice) -> list[Task]:
         epsilons=(None,),
         seeds=(0,),
     )
+
+
+def fedst_features(choice: Choice) -> list[Task]:
+    """Shapelets, intervals and words, alone and together, on the 36 sets; by the twin.
+
+    Where several kinds compete, half as many more are kept; so 300 shapelets stand beside 200.
+    """
+    asked: list[dict[str, Any]] = [{"features": kind} for kind in FEATURES]
+    asked.insert(1, {"features": "shapelets", "n_shapelets": 300})
+    tasks = grid(
+        "fedst-features",
+        choice,
+        data=TIGHTER_SETS,
+        methods=[("fedst", {**DEFAULT, **features, "engine": "twin"}) for features in asked],
+        epsilons=(None,),
+        seeds=SEEDS,
+    )
+    return sorted(tasks, key=lambda task: task.seed)
 
 
 def fedst_secure(choice: Choice) -> list[Task]:

@@ -13,7 +13,7 @@ OF_SUITE: Mapping[str, Sequence[str]] = {
     "softshape-table2": ("rivals", "softshape", "diatom"),
     "softshape-table3": ("ablations",),
     "softshape-sound": ("sound-labels",),
-    "fedst": ("silo",),
+    "fedst": ("silo", "silo-features"),
     "fedst-secure": ("silo-secure",),
     "fedst-contract": ("silo-contracts",),
     "fedst-scopes": ("silo-tighter",),
