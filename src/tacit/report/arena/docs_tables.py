@@ -19,6 +19,7 @@ OF_SUITE: Mapping[str, Sequence[str]] = {
     "fedst-scopes": ("silo-tighter",),
     "fleet-published": ("fleet-nominal",),
     "fleet-sound": ("fleet-sound",),
+    "fleet-rivals": ("fleet-rivals",),
 }
 ON_TOP = ("answer", "claims", "ours", "failed")
 
