@@ -49,7 +49,7 @@ KEYS = {
     "count), `out`",
     "train softshape": "`accuracy`, `guarantee`, `train_seconds`, `seed`, `accuracy_interval` "
     "(`low`, `high`, `level`), `warnings`; in sound mode also `ceiling`; in published mode also "
-    "`preset`, `nominal_epsilon`, `leakage` (`claimed_total`, `empirical_sensitivity`, "
+    "`preset`, `changed`, `nominal_epsilon`, `leakage` (`claimed_total`, `empirical_sensitivity`, "
     "`realised_loss_median`, `reidentification`); with `--page` also `page`",
     "train fedst": "`accuracy`, `guarantee` (with `opened`), `seconds` (`search`, `transform`, "
     "`classifier`), `bytes_sent`, `shapelets`, `features` (kind and description of each that is "
