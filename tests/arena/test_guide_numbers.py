@@ -159,31 +159,39 @@ SILO_SETTINGS = {
 }  # fmt: skip
 
 
-def silo_record(start: str) -> Record:
-    """The last line that the guide's row is about."""
+def silo_records(start: str) -> list[Record]:
+    """The lines that the guide's row may be about, the last one last."""
     file, wanted = SILO_RUNS[start]
     flat = [{**line.get("params", {}), **line} for line in RESULTS.lines(file)]
-    return [line for line in flat if wanted.items() <= line.items()][-1]
+    return [line for line in flat if wanted.items() <= line.items()]
 
 
 @pytest.mark.parametrize("start", SILO_RUNS)
 def test_the_times_of_the_silo_guide(start: str) -> None:
-    record = silo_record(start)
-    sent = record.get("bytes_sent_by_party") or record["bytes_sent"]
-    known = {
-        "seconds": record["wall_seconds"],
-        "processor": record["cpu_seconds"],
-        "MB": max(sent) / 1e6,
-        "rounds": sum(record["rounds"].values()) if "rounds" in record else None,
-        "largest": record.get("largest_process_mb"),
-    }
+    """All cells of a row are those of one run."""
     cells = row("silo.md", start, after="## What time to expect")
-    for cell, (what, value) in zip(cells, known.items(), strict=True):
-        assert cell == "-" if value is None else shown_alike(cell, value), (what, cell, value)
+    runs = [costs(record) for record in silo_records(start)]
+    assert any(
+        all(
+            cell == "-" if value is None else shown_alike(cell, value)
+            for cell, value in zip(cells, run, strict=True)
+        )
+        for run in runs
+    ), (cells, runs)
+
+
+def costs(record: Record) -> list[float | None]:
+    """Seconds, processor seconds, MB, rounds and the largest process of one run."""
+    sent = record.get("bytes_sent_by_party") or record["bytes_sent"]
+    rounds = sum(record["rounds"].values()) if "rounds" in record else None
+    spent = [record["wall_seconds"], record["cpu_seconds"], max(sent) / 1e6]
+    return [*spent, rounds, record.get("largest_process_mb")]
 
 
 def test_the_accuracies_of_the_silo_guide() -> None:
-    found = method_means(RESULTS.suite("fedst"), DEFAULTS)
+    """The guide shows seed 0; the results page has all seeds."""
+    first = [r for r in RESULTS.suite("fedst") if r["task"]["seed"] == 0]
+    found = method_means(first, DEFAULTS)
     ours = found.of[DEFAULTS[0]]
     starts = {
         "GlobalST: all series in one hand": 1, "LocalST: P0 alone": 2,
@@ -213,7 +221,7 @@ def test_no_other_figure_of_the_silo_guide_is_typed_by_hand() -> None:
         "UCIHAR, 600 windows with nine channels, 500 candidates",
         "the same with `features=all`",
     )
-    measured |= {f"{silo_record(start)['accuracy']:.3f}" for start in runs}
+    measured |= {f"{silo_records(start)[-1]['accuracy']:.3f}" for start in runs}
     typed = {n.rstrip(".,") for n in re.findall(r"\d[\d.,^]*", prose)}
     assert typed - SILO_SETTINGS <= measured
     assert measured <= typed
