@@ -1,14 +1,16 @@
-"""Accuracies that the guides print are those of the committed records, to the last digit shown."""
+"""Figures that the guides print are those of the committed records, to the last digit shown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tacit.arena.results.fedst import DEFAULTS, method_means, silo_features
 from tacit.arena.results.records import Record, Results
 from tacit.arena.results.softshape import published
 from tacit.arena.results.tables import accuracies, below_own_fedavg, over_sets
@@ -118,3 +120,108 @@ def test_the_breadth_of_the_fleet_guide(data: str, split: str) -> None:
                 for epsilon in (8.0, 3.0, 1.0)
             ]
     expect(row("fleet.md", f"{data}, {split}"), values)
+
+
+def _default(classifier: str) -> dict[str, Any]:
+    return {"part": "default", "classifier": classifier}
+
+
+# Every row of silo.md's table of times, and the record it is from: file and what its line has.
+SILO_RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "the default: 512 series of 100 steps, 500 candidates, 200 kept": (
+        "silo_speed_ridge", {"state": "default fit"},
+    ),
+    "the same over 10 ms one way and 100 Mbit/s": ("silo_wan", {"one_way_ms": 10.0}),
+    "the same with a forest of 40 trees": ("silo_speed", _default("forest")),
+    "the same with 300 steps of logistic regression": ("silo_speed", _default("logistic")),
+    "the same with information gain, search alone": ("silo_speed", {"part": "gain"}),
+    "30 series of 128 steps, 120 candidates, 50 kept": (
+        "silo_speed_ridge", {"state": "small federation"},
+    ),
+    "2048 series of 100 steps, 100 candidates": ("silo_speed_ridge", {"part": "size", "M": 2048}),
+    "8192 series of 100 steps, 100 candidates": ("silo_speed_ridge", {"part": "size", "M": 8192}),
+    "50,000 series of 50 steps, 20 candidates": (
+        "silo_speed_ridge", {"part": "most", "M": 50_000, "candidates": 20},
+    ),
+    "UCIHAR, 600 windows with nine channels, 500 candidates": (
+        "silo_real", {"data": "UCIHAR", "features": ["shapelets"]},
+    ),
+    "the same with `features=all`": (
+        "silo_real", {"data": "UCIHAR", "features": ["shapelets", "intervals", "dictionary"]},
+    ),
+    "ElectricDevices whole, 8926 series, 100 candidates": (
+        "silo_real", {"data": "ElectricDevices", "M": 8926},
+    ),
+}  # fmt: skip
+# Numbers in silo.md's sections of times and accuracies that are settings, limits or names.
+SILO_SETTINGS = {
+    "65,536", "4096", "2^21", "32", "60", "71", "36", "600", "200", "500", "0", "2",
+}  # fmt: skip
+
+
+def silo_records(start: str) -> list[Record]:
+    """The lines that the guide's row may be about, the last one last."""
+    file, wanted = SILO_RUNS[start]
+    flat = [{**line.get("params", {}), **line} for line in RESULTS.lines(file)]
+    return [line for line in flat if wanted.items() <= line.items()]
+
+
+@pytest.mark.parametrize("start", SILO_RUNS)
+def test_the_times_of_the_silo_guide(start: str) -> None:
+    """All cells of a row are those of one run."""
+    cells = row("silo.md", start, after="## What time to expect")
+    runs = [costs(record) for record in silo_records(start)]
+    assert any(
+        all(
+            cell == "-" if value is None else shown_alike(cell, value)
+            for cell, value in zip(cells, run, strict=True)
+        )
+        for run in runs
+    ), (cells, runs)
+
+
+def costs(record: Record) -> list[float | None]:
+    """Seconds, processor seconds, MB, rounds and the largest process of one run."""
+    sent = record.get("bytes_sent_by_party") or record["bytes_sent"]
+    rounds = sum(record["rounds"].values()) if "rounds" in record else None
+    spent = [record["wall_seconds"], record["cpu_seconds"], max(sent) / 1e6]
+    return [*spent, rounds, record.get("largest_process_mb")]
+
+
+def test_the_accuracies_of_the_silo_guide() -> None:
+    """The guide shows seed 0; the results page has all seeds."""
+    first = [r for r in RESULTS.suite("fedst") if r["task"]["seed"] == 0]
+    found = method_means(first, DEFAULTS)
+    ours = found.of[DEFAULTS[0]]
+    starts = {
+        "GlobalST: all series in one hand": 1, "LocalST: P0 alone": 2,
+        "local search, federated transform": 3, "federated search, local transform": 4,
+    }  # fmt: skip
+    after = "## What accuracy to expect"
+    expect(row("silo.md", "FedST", after=after), [ours])
+    for start, place in starts.items():
+        mean, gap = row("silo.md", start, after=after)
+        assert shown_alike(mean, found.of[DEFAULTS[place]])
+        assert gap == f"{ours - found.of[DEFAULTS[place]]:+.4f}"
+
+
+def test_no_other_figure_of_the_silo_guide_is_typed_by_hand() -> None:
+    """A number of its two sections of measurements is a setting, or comes from the records."""
+    text = (ROOT / "docs" / "guide" / "silo.md").read_text(encoding="utf-8")
+    parts = [text.split("## What time to expect")[1].split("\n## ")[0]]
+    parts += [text.split("## What accuracy to expect")[1].split("\n## ")[0]]
+    tables = [line for part in parts for line in part.splitlines() if line.startswith("| ")]
+    assert len(tables) == 2 + len(SILO_RUNS) + 5  # their heads, and the rows compared above
+    prose = "\n".join(line for part in parts for line in part.splitlines() if line[:1] != "|")
+    prose = re.sub(r"\]\([^)]*\)|`[^`]*`|[PK]=?\d+", "", prose)
+    features = silo_features(RESULTS)
+    means = re.findall(r"^\| test part, script \| (?:shapelets, 200|all).*$", features, re.M)
+    measured = {number for line in means for number in re.findall(r"0\.\d{4}", line)}
+    runs = (
+        "UCIHAR, 600 windows with nine channels, 500 candidates",
+        "the same with `features=all`",
+    )
+    measured |= {f"{silo_records(start)[-1]['accuracy']:.3f}" for start in runs}
+    typed = {n.rstrip(".,") for n in re.findall(r"\d[\d.,^]*", prose)}
+    assert typed - SILO_SETTINGS <= measured
+    assert measured <= typed

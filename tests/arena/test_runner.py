@@ -19,6 +19,7 @@ import pytest
 from command import assert_refused, tacit
 from tacit.arena.grid import Choice
 from tacit.arena.record import failure, run_task
+from tacit.arena.reuse import copy_records
 from tacit.arena.runner import Tally, run_suite, tally
 from tacit.arena.store import Store
 from tacit.arena.suites import SUITES, suite_tasks
@@ -238,3 +239,55 @@ def test_a_failed_task_is_run_again_when_asked_and_its_last_line_counts(
     again = tacit(capsys, *words, "--resume", "--retry-failed").json
     assert (again["done"], again["failed"], again["remaining"]) == (1, 0, 0)
     assert [r["status"] for r in Store(tmp_path).records()] == ["failed", "done"]
+
+
+@pytest.mark.seconds
+def test_a_finished_task_is_run_again_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("arena", "run", "quick", "--data", "GunPoint", "--method", "majority", "--epsilon", 1,
+             "--out", tmp_path, "--json")  # fmt: skip
+    assert tacit(capsys, *words).json["done"] == 1
+    assert_refused(tacit(capsys, *words, "--again"), "add --resume")
+    assert_refused(tacit(capsys, *words, "--resume", "--again", "--reuse", tmp_path), "choose one")
+    assert tacit(capsys, *words, "--resume", "--again").json["done"] == 1
+    assert len(list(Store(tmp_path).records())) == 2
+
+
+def test_a_cell_of_another_suite_is_copied_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (there,) = suite_tasks(
+        "softshape-table2",
+        Choice(data=["CBF"], methods=["softshape-published"], epsilons=[0.1], seeds=[0],
+               options=["preset=paper"]),
+    )  # fmt: skip
+    record = {"task": there.to_dict(), "status": "done", "commit": "abc", "accuracy": 0.5}
+    old = tmp_path / "current"
+    changed: tuple[dict[str, Any], ...] = ({}, {"accuracy": 0.6}, {"commit": "abc-dirty"})
+    for number, changes in enumerate(changed):
+        Store(old / f"part-{number}").append({**record, **changes})
+    words = ("arena", "run", "softshape-table3", "--data", "CBF", "--epsilon", 0.1, "--runs", 1,
+             "--option", "preset=paper", "--json", "--reuse")  # fmt: skip
+    refused = tacit(capsys, *words, tmp_path / "none", "--out", tmp_path / "a")
+    assert_refused(refused, "is not a folder")
+    store = Store(tmp_path / "b")
+    tasks = suite_tasks(
+        "softshape-table3",
+        Choice(data=["CBF"], epsilons=[0.1], seeds=[0], options=["preset=paper"]),
+    )
+    assert copy_records(tasks, store, source=old) == 1
+    (copy,) = store.records()
+    assert copy == {
+        **record,
+        "accuracy": 0.6,
+        "task": {**there.to_dict(), "suite": "softshape-table3"},
+        "copied_from": "softshape-table2",
+    }
+    left = store.remaining(tasks)
+    assert len(left) == len(tasks) - 1
+    assert copy_records(left, store, source=old) == 0
+    twins = suite_tasks("fedst-secure", Choice(data=["CBF"]))
+    full = {**record, "task": {**twins[1].to_dict(), "suite": "fedst"}}
+    Store(old / "fedst").append(full)
+    assert copy_records(twins, store, source=old) == 0  # it has no shapelets to compare

@@ -41,6 +41,7 @@ SIZES = {
     "fedst-scopes": 36 * 6,
     "fedst-secure": 10 * 5 * 2,
     "fedst-contract": 6,
+    "fedst-features": 36 * 5 * 3,
     "fleet-published": 3 * 7 * (5 + 3 + 5),
     "fleet-sound": 2 * 2 * (8 + 3),
     "hybrid": 2 * 3,

@@ -55,13 +55,28 @@ def test_a_loss_is_judged_at_100(fedavg: float, loss: str) -> None:
 def test_missing_runs_are_counted() -> None:
     some = [r for r in fleets(0.9, 0.91, 0.82) if r["task"]["data"] == "WISDM"]
     assert verdicts(some) == [
+        "incomplete: 3 of 9 runs at 100",
+        "incomplete: 9 of 27 pairs of runs",
+    ]
+    first = [r for r in fleets(0.9, 0.91, 0.82) if r["task"]["seed"] == 0]
+    assert verdicts(first) == [
         "reproduced at 100 so far (incomplete: 3 of 9 runs)",
-        "reproduced so far (incomplete: 9 of 27 runs)",
+        "reproduced so far (incomplete: 9 of 27 pairs of runs)",
     ]
     at_8 = [run("fedavg", 0.9), run("dptimefl", 0.8, epsilon=8.0)]
     assert verdicts(at_8) == ["incomplete: 0 of 9 runs at 100", "not tested here"]
     rows = timefl_claims([], clients=100, below=0.009, above=0.072)
     assert [row[2] for row in rows] == ["not tested here"] * 4  # both presets have their rows
+
+
+@pytest.mark.parametrize("epsilon", [8.0, 10.0, 100.0])
+def test_budgets_on_different_sets_are_not_averaged(epsilon: float) -> None:
+    """Without one set at one budget its mean would be over other sets than the others'."""
+    every = fleets(0.9, 0.91, 0.82)
+    some = [r for r in every if (r["task"]["data"], r["task"]["epsilon"]) != ("HHAR", epsilon)]
+    loss, lead = verdicts(some)
+    assert lead == "incomplete: 24 of 27 pairs of runs"
+    assert loss == ("incomplete: 6 of 9 runs at 100" if epsilon == 100.0 else "reproduced at 100")
 
 
 def test_runs_without_a_fedavg_are_kept_and_told() -> None:

@@ -14,9 +14,11 @@ from scipy import stats
 from command import assert_refused, tacit
 from tacit.cli import local
 from tacit.cli.train import softshape
+from tacit.cli.train.network_settings import DIFFERENCES, changed_settings
 from tacit.cli.train.scores import accuracy_interval
+from tacit.errors import TacitError
 from tacit.ledger import Ledger
-from tacit.local.softshape.settings import PRESETS
+from tacit.local.softshape.settings import PRESETS, preset_settings
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ("--data", "ItalyPowerDemand", "--encoder", "kernels")
@@ -114,14 +116,30 @@ def test_train_published_reports_leakage_and_no_guarantee(
     assert_refused(sound, "leave it out, or add --mode published")
 
 
+def test_settings_of_the_published_network_are_changed_by_name() -> None:
+    named = set(PRESETS["paper"]) | set(PRESETS["tuned"])
+    assert set(DIFFERENCES) == named
+    given = ["epochs=3", "clip=none", "kernels=5,3,3", "soft=false", "pooling=mean-max"]
+    found = changed_settings("paper", given, mode="published")
+    changes = {"epochs": 3, "clip": None, "kernels": (5, 3, 3), "soft": False}
+    assert found == preset_settings("paper", **changes, pooling="mean-max")
+    assert changed_settings("paper", [], mode="sound") is None
+    for bad, words in (
+        ("epochs", "key=value"), ("soft=no", "true or false"), ("epochs=true", "no true or false"),
+        ("epoch=3", "unknown settings"), ("rho=much", "wrong type"), ("rho=2", "must lie in"),
+    ):  # fmt: skip
+        with pytest.raises(TacitError, match=words):
+            changed_settings("paper", [bad], mode="published")
+    with pytest.raises(TacitError, match="add --mode published"):
+        changed_settings("paper", ["epochs=3"], mode="sound")
+
+
 @pytest.mark.seconds
-def test_published_training_is_the_paper_s_unless_asked_otherwise(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(PRESETS["paper"], "epochs", 2)
+def test_published_training_is_the_paper_s_unless_asked_otherwise(capsys: Capture) -> None:
     found = tacit(capsys, "train", "softshape", "--data", "ItalyPowerDemand", "--mode", "published",
-                  "--epsilon", "0.5", "--json")  # fmt: skip
+                  "--epsilon", "0.5", "--set", "epochs=2", "--json")  # fmt: skip
     assert (found.json["preset"], found.json["nominal_epsilon"]) == ("paper", 0.5)
+    assert found.json["changed"] == ["epochs=2"]
     # Two patches clipped to L1 norm 1 lie at most 2 apart.
     assert 0.0 < found.json["leakage"]["empirical_sensitivity"] <= 2.0 + 1e-6
 

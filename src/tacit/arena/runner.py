@@ -48,15 +48,17 @@ def run_suite(
     engine: str = "local",
     address: str | None = None,
     retry_failed: bool = False,
+    again: bool = False,
     progress: Progress = silent,
 ) -> Tally:
     """Run every task that has no line in the store yet, and count what the store has then.
 
-    `retry_failed`: also the tasks whose last line says that they failed; the new line counts.
+    `retry_failed`: also the tasks whose last line says that they failed. `again`: all of them. The
+    new line is appended, and the last one counts.
     """
     needs_posix("'tacit arena run'")
     check_at_least(workers, 1, name="workers")
-    todo = store.remaining(tasks, retry_failed=retry_failed)
+    todo = store.remaining(tasks, retry_failed=retry_failed, again=again)
     clock = _Clock(total=len(tasks), before=len(tasks) - len(todo), progress=progress)
     for record in _engine(engine, address)(todo, workers):
         store.append(record)

@@ -61,11 +61,14 @@ class Store:
         """By key how the task ended, the last time that it was run."""
         return {task_from_dict(r["task"]).key: r["status"] for r in self.records()}
 
-    def remaining(self, tasks: list[Task], *, retry_failed: bool = False) -> list[Task]:
-        """The tasks that have no line yet, in order; nothing that failed is retried silently."""
+    def remaining(
+        self, tasks: list[Task], *, retry_failed: bool = False, again: bool = False
+    ) -> list[Task]:
+        """The tasks that have no line yet, in order; nothing is run a second time unasked."""
         states = self.states()
-        again = {"failed"} if retry_failed else set()
-        return [task for task in tasks if states.get(task.key) in {None, *again}]
+        asked = {"failed"} if retry_failed or again else set()
+        asked |= {"done"} if again else set()
+        return [task for task in tasks if states.get(task.key) in {None, *asked}]
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,13 @@ from tacit.arena.fleet.suites import (
 )
 from tacit.arena.grid import Choice, grid, plain
 from tacit.arena.methods import method_named
-from tacit.arena.silo.suites import fedst, fedst_contract, fedst_scopes, fedst_secure
+from tacit.arena.silo.suites import (
+    fedst,
+    fedst_contract,
+    fedst_features,
+    fedst_scopes,
+    fedst_secure,
+)
 from tacit.arena.softshape.suites import (
     SOFTSHAPE_SETS,
     figures,
@@ -187,6 +193,7 @@ SUITES: dict[str, Callable[[Choice], list[Task]]] = {
     "fedst-scopes": fedst_scopes,
     "fedst-secure": fedst_secure,
     "fedst-contract": fedst_contract,
+    "fedst-features": fedst_features,
     "hybrid": _hybrid,
     "fleet-published": fleet_published,
     "fleet-sound": fleet_sound,

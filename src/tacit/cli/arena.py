@@ -30,6 +30,17 @@ def run_command(
         bool,
         typer.Option("--retry-failed", help="With --resume: run failed tasks again."),
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="With --resume: run finished tasks again; the last counts."),
+    ] = False,
+    reuse: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with results: cells that another suite recorded there are copied, marked "
+            "as copies, instead of run."
+        ),
+    ] = None,
     data: Annotated[
         list[str] | None,
         typer.Option(help="Only these data sets.", autocompletion=data_sets),
@@ -58,6 +69,7 @@ def run_command(
     Example: `tacit arena run quick --out quick`
     """
     from tacit.arena.grid import Choice
+    from tacit.arena.reuse import copy_records
     from tacit.arena.runner import check_engine, run_suite
     from tacit.arena.store import Store
     from tacit.arena.suites import suite_tasks, without_missing
@@ -66,6 +78,10 @@ def run_command(
 
     if retry_failed and not resume:
         raise TacitError("--retry-failed runs failed tasks of an earlier run again; add --resume.")
+    if again and not resume:
+        raise TacitError("--again runs tasks of an earlier run a second time; add --resume.")
+    if again and reuse is not None:
+        raise TacitError("--again runs what --reuse would copy; choose one of them.")
     seeds = None if runs is None else range(check_at_least(runs, 1, name="runs"))
     epsilons = None if epsilon is None else [_budget(text) for text in epsilon]
     choice = Choice(data=data, methods=method, epsilons=epsilons, seeds=seeds, options=option)
@@ -76,8 +92,12 @@ def run_command(
     store = Store(out)
     if store.path.exists() and not resume:
         raise TacitError(f"{store.path} exists; continue with --resume, or choose another folder.")
+    copied = {}
+    if reuse is not None:
+        todo = store.remaining(tasks, retry_failed=retry_failed)
+        copied = {"copied": copy_records(todo, store, source=reuse)}
     for name in dict.fromkeys(
-        task.data for task in store.remaining(tasks, retry_failed=retry_failed)
+        task.data for task in store.remaining(tasks, retry_failed=retry_failed, again=again)
     ):
         load_dataset(name)  # a missing data set stops the run now, not one task after another
     with progress_bar(suite) as report:
@@ -88,9 +108,10 @@ def run_command(
             engine=engine,
             address=address,
             retry_failed=retry_failed,
+            again=again,
             progress=report,
         )
-    emit({**tally.to_dict(), "results": store.path, **missing}, as_json=as_json)
+    emit({**tally.to_dict(), **copied, "results": store.path, **missing}, as_json=as_json)
 
 
 def _budget(text: str) -> float | None:

@@ -50,7 +50,7 @@ def test_the_page_is_filled_from_the_lines_and_stays_the_same(
     lines.append(rocket("c", None, 0.0, commit="abc-dirty"))
     write_records(results / "softshape-table2", lines)
     made = tacit(capsys, *COMMAND, page, "--results", results, "--json").json
-    assert (made["tables"], made["uncommitted"]) == (17, [])
+    assert (made["tables"], made["uncommitted"]) == (20, [])
     first = page.read_text()
     assert "| rocket | 0.898 | 0.900 | 0.565 | 0.565 | yes | 19, 19 | 1 | - |" in first
     claim = "| DP-SoftShape | against .565 for rocket in the same setting | reproduced | 0.565 on"
@@ -129,6 +129,28 @@ def test_a_task_that_was_run_again_counts_once(tmp_path: Path) -> None:
     lines = [rocket("a", None, 0.5), rocket("a", None, 0.7)]
     write_records(tmp_path / "softshape-table2", lines)
     assert [r["accuracy"] for r in Results(tmp_path).suite("softshape-table2")] == [0.7]
+
+
+def test_every_failed_task_is_listed_with_its_reason(tmp_path: Path) -> None:
+    lines = [rocket(data, 0.5, 0.5) for data in "abcd"]
+    for line, reason in zip(lines, ("too long.", "too long.", "killed.", "killed."), strict=True):
+        line |= {"status": "failed", "reason": reason}
+    again = rocket("d", 0.5, 0.5)  # run again, and done this time
+    write_records(tmp_path / "softshape-table2", [*lines, again])
+    shown = MAKERS["failed"](Results(tmp_path)).splitlines()[2:]
+    assert shown == [
+        "| softshape-table2 | killed. | c | rocket | 1 |",
+        "| softshape-table2 | too long. | a, b | rocket | 2 |",
+    ]
+    assert "| none | - | - | - | 0 |" in MAKERS["failed"](Results(tmp_path / "empty"))
+
+
+def test_no_failed_task_of_the_records_goes_without_a_reason() -> None:
+    results = Results(CURRENT)
+    failed = [record for record in results.every if record["status"] == "failed"]
+    rows = MAKERS["failed"](results).splitlines()[2:]
+    assert sum(int(row.rsplit("|", 2)[1]) for row in rows) == len(failed)
+    assert all(any(record["reason"] in row for row in rows) for record in failed)
 
 
 def test_a_page_without_places_is_refused(

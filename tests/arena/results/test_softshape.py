@@ -127,9 +127,22 @@ def test_a_seed_that_is_not_finished_is_told_and_has_no_spread(tmp_path: Path) -
             *half,
         ],
     )
-    assert "| paper | nominal 0.1 | 0.584 (1 to 2 seeds) | 19 | - |" in softshape(found)
-    wanted = "| paper | hard sparsification | 0.1 | +0.19 | +0.097 | 19 | 1 to 2 |"
+    assert "| paper | nominal 0.1 | 0.584 (1 to 2 seeds) | 19 of 19 | - |" in softshape(found)
+    wanted = "| paper | hard sparsification | 0.1 | +0.19 | +0.097 | 19 of 19 | 1 to 2 |"
     assert wanted in ablations(found)
+
+
+def test_means_over_different_sets_do_not_stand_under_each_other(tmp_path: Path) -> None:
+    def whole(record: dict[str, Any]) -> bool:
+        return bool(record["task"]["epsilon"] == 0.1 or record["task"]["data"] < "D")
+
+    full = [r for r in grid("softshape-table2", 0.7, **PAPER) if whole(r)]
+    without = [r for r in grid("softshape-table3", 0.6, **PAPER, soft=False) if whole(r)]
+    found = results(tmp_path, [*full, *without])
+    assert "| paper | nominal 0.1 | 0.700 (1 seed) | 19 of 19 | - |" in softshape(found)
+    assert "| paper | nominal 0.5 | - | 4 of 19 | - |" in softshape(found)
+    assert "| paper | hard sparsification | 0.1 | +0.19 | +0.100 | 19 of 19 | 1 |" in ablations(found)
+    assert "| paper | hard sparsification | 0.5 | +0.04 | - | 4 of 19 | 1 |" in ablations(found)
 
 
 @pytest.mark.parametrize(("joined", "verdict"), [(0.97, "refuted"), (0.04, "not refuted by")])

@@ -1,6 +1,6 @@
 """Records that scripts wrote before their grids became suites, read as records of those suites.
 
-Lines are never edited, so four files of results/current keep the form that their scripts gave
+Lines are never edited, so five files of results/current keep the form that their scripts gave
 them. A record made here names the task of today's suite that has the same method, data set,
 budget, seed and options.
 """

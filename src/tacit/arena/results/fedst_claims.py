@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tacit.arena.results.fedst import (
     EQUAL_CANDIDATES,
     N_POOLED,
+    Means,
     equal_candidates,
+    equal_in_processor_seconds,
     method_means,
     processor_seconds,
 )
 from tacit.arena.results.tables import WITHIN, Results
-from tacit.arena.results.verdicts import NOTHING, Row, incomplete, so_far
+from tacit.arena.results.verdicts import NOTHING, Row, incomplete, so_far, so_far_in_runs
 from tacit.arena.silo.names import PAPER_METHODS, secure_pairs
 from tacit.arena.silo.suites import PAPER, SECURE_SETS, SEEDS
 
@@ -18,6 +22,7 @@ RUN_SILO = "`tacit arena run fedst --out DIR`"
 RUN_SECURE = "`tacit arena run fedst-secure --out DIR`"
 RUN_SPEED = "`python benchmarks/silo_speed.py`"
 _THOUSAND = 1000  # three orders of magnitude
+_ROUNDING = 1e-9  # of differences of two shares of test series
 
 
 def fedst_claims(results: Results) -> list[Row]:
@@ -48,75 +53,93 @@ def fedst_claims(results: Results) -> list[Row]:
 
 
 def _accurate(results: Results) -> tuple[str, str]:
-    """Reproduced if no secure run with the paper's settings is more than .02 from its twin."""
+    """Reproduced if the secure runs of the paper's settings are within .02 of their twins.
+
+    In the mean over sets, and on each set; one test series that another candidate turns is no
+    difference, because information gain may swap candidates and a small test part has few series.
+    """
     pairs = secure_pairs(results.suite("fedst-secure"))
     if not pairs:
         return NOTHING
     gaps = [abs(secure["accuracy"] - twin["accuracy"]) for secure, twin in pairs]
     theirs = [
-        gap
+        (gap, secure["task"]["data"])
         for gap, (secure, _) in zip(gaps, pairs, strict=True)
         if PAPER.items() <= secure["task"]["options"].items()
+        and secure["task"]["data"] in SECURE_SETS
     ]
+    n_sets = len({data for _, data in theirs})
     figure = (
         f"{sum(gap == 0.0 for gap in gaps)} of {len(pairs)} secure accuracies equal their twins', "
-        f"the largest difference is {max(gaps):.4f}; {len(theirs)} of them with the paper's "
+        f"the largest difference is {max(gaps):.4f}; {n_sets} of them with the paper's "
         "information gain and forest, by our protocol; two colluding computing parties learn all, "
         "where the paper needs all n; the basic protocol itself was only timed"
     )
     if not theirs:
         return incomplete(0, len(SECURE_SETS), of="sets with information gain"), figure
-    verdict = "reproduced by the protocol in its place" if max(theirs) <= WITHIN else "refuted"
-    return so_far(verdict, len(theirs), len(SECURE_SETS)), figure
+    mean = float(np.mean([gap for gap, _ in theirs]))
+    near = [gap <= max(WITHIN, 1.0 / SECURE_SETS[data]) + _ROUNDING for gap, data in theirs]
+    alike = mean <= WITHIN + _ROUNDING and all(near)
+    verdict = "reproduced by the protocol in its place" if alike else "not reproduced"
+    figure += f"; of these the mean difference is {mean:.4f}"
+    return so_far(verdict, n_sets, len(SECURE_SETS)), figure
 
 
 def _effective(results: Results) -> tuple[str, str]:
     """Reproduced if FedST is above LocalST and at most .02 below GlobalST."""
-    means, n_sets, n_seeds = method_means(results.suite("fedst"), PAPER_METHODS)
-    if not means:
+    found = method_means(results.suite("fedst"), PAPER_METHODS)
+    if not found.of:
         return NOTHING
-    local = means["FedST"] - means["LocalST"]
-    pooled = means["FedST"] - means["GlobalST"]
-    figure = (
-        f"{local:+.3f} against one owner alone, {pooled:+.3f} against pooling, on {n_sets} of "
-        f"{N_POOLED} possible sets, the cheapest first, {n_seeds} seed{'s' * (n_seeds > 1)}"
-    )
+    local = found.of["FedST"] - found.of["LocalST"]
+    pooled = found.of["FedST"] - found.of["GlobalST"]
+    figure = f"{local:+.3f} against one owner alone, {pooled:+.3f} against pooling, {_on(found)}"
     verdict = "reproduced" if local > 0 and pooled >= -WITHIN else "not reproduced"
-    return _judged(verdict, n_sets, n_seeds), figure
+    return _judged(verdict, found), figure
 
 
-def _judged(verdict: str, n_sets: int, n_seeds: int) -> str:
-    """Marked until every possible set has three seeds."""
-    if n_sets < N_POOLED:
-        return so_far(verdict, n_sets, N_POOLED)
-    return so_far(verdict, n_seeds, len(SEEDS), of="seeds")
+def _judged(verdict: str, found: Means) -> str:
+    """Marked until every possible set has all five methods with three seeds."""
+    every = N_POOLED * len(PAPER_METHODS) * len(SEEDS)
+    return so_far_in_runs(verdict, sets=(found.n_sets, N_POOLED), runs=(found.n_runs, every))
+
+
+def _on(found: Means) -> str:
+    """The sets and seeds that a figure rests on; the suite runs the cheaper sets first."""
+    first = ", the cheapest first" if found.n_sets < N_POOLED else ""
+    seeds = f"{found.seeds} seed{'s' * (found.seeds != '1')}"
+    return f"on {found.n_sets} of {N_POOLED} possible sets{first}, {seeds}"
 
 
 def _stages(results: Results) -> tuple[str, str]:
     """Reproduced if FedST is more than .02 above both variants that federate one stage only."""
-    means, n_sets, n_seeds = method_means(results.suite("fedst"), PAPER_METHODS)
-    if not means:
+    found = method_means(results.suite("fedst"), PAPER_METHODS)
+    if not found.of:
         return NOTHING
-    gaps = {name: means["FedST"] - means[name] for name in ("LocalS+FedT", "FedS+LocalT")}
+    gaps = {name: found.of["FedST"] - found.of[name] for name in ("LocalS+FedT", "FedS+LocalT")}
     shown = ", ".join(f"{gap:+.3f} against {name}" for name, gap in gaps.items())
     verdict = "reproduced" if min(gaps.values()) > WITHIN else "not reproduced"
-    return _judged(verdict, n_sets, n_seeds), f"{shown}, {n_sets} of {N_POOLED} possible sets"
+    return _judged(verdict, found), f"{shown}, {_on(found)}"
 
 
 def _orders(results: Results) -> tuple[str, str]:
     """Reached if the ratio on equal candidates is at least 1000."""
-    found = equal_candidates(results)
-    if not {"basic", "+dot+F"} <= set(found):
+    _, found = equal_candidates(results)
+    if not found:
         return NOTHING
     ratio = found["basic"] / found["+dot+F"]
     figure = (
         f"{ratio:.0f} times on the same {EQUAL_CANDIDATES} candidates, M = 512, N = 100 (paper: up "
         "to 2142 over its grid)"
     )
+    if large := equal_in_processor_seconds(results):
+        figure += (
+            f"; {large['times_faster_than_basic']:.0f} times in processor seconds without the "
+            f"start on the same {large['candidates']} candidates at M = {large['M']}"
+        )
     grown = processor_seconds(results)
     if grown:
         most = max(grown)
-        basic, n_basic, ours, n_ours = grown[most]
+        basic, n_basic, _, ours, n_ours, _ = grown[most]
         figure += (
             f"; {basic / ours:.0f} in processor seconds per candidate at M = {most}, basic on "
             f"{n_basic}, ours on {n_ours}"

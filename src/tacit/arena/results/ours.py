@@ -80,14 +80,14 @@ def _is_fleet(record: Record, split: str, clients: int) -> bool:
 
 
 def _silo(results: Results) -> Iterable[OurRow]:
-    means, n_sets, _ = method_means(results.suite("fedst"), DEFAULTS)
-    if means:
-        fed, pooled, alone = (means[name] for name in DEFAULTS[:3])
+    found = method_means(results.suite("fedst"), DEFAULTS)
+    if found.of:
+        fed, pooled, alone = (found.of[name] for name in DEFAULTS[:3])
         yield (
             "three owners, F and ridge",
             "secret sharing, two of three must not collude",
             f"{fed - alone:+.3f} against one owner alone, {fed - pooled:+.3f} against pooling "
-            f"({n_sets} of {N_SETS} sets)",
+            f"({found.n_sets} of {N_SETS} sets)",
             "`tacit arena run fedst --out DIR`",
         )
     pairs = [

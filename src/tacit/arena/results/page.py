@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arena.results.claims import CLAIM_TABLES
+from tacit.arena.results.failures import FAILURE_TABLES
 from tacit.arena.results.fedst import FEDST_TABLES
+from tacit.arena.results.fleet_rivals import RIVAL_TABLES
 from tacit.arena.results.papers import PAPER_TABLES
 from tacit.arena.results.softshape import SOFTSHAPE_TABLES
 from tacit.arena.results.tables import TABLES, Results
@@ -21,6 +23,8 @@ MAKERS: dict[str, Callable[[Results], str]] = {
     **TABLES,
     **FEDST_TABLES,
     **CLAIM_TABLES,
+    **RIVAL_TABLES,
+    **FAILURE_TABLES,
 }
 
 

@@ -17,7 +17,13 @@ _SCOPES = dict(
 
 
 def method_name(options: Mapping[str, Any]) -> str:
-    """ "FedST" is information gain with a forest, "FedST-F" F with a forest."""
+    """ "FedST" is information gain with a forest, "FedST-F" F with a forest.
+
+    Where the kinds of features are compared, these are the name.
+    """
+    if "features" in options:
+        kind = options["features"]
+        return f"{kind}, {options.get('n_shapelets', 300 if kind == 'all' else 200)} kept"
     scope = _SCOPES[options.get("scope", "federated")]
     kind = (options.get("quality", "f"), options.get("classifier", "ridge"))
     ends = {("ig", "forest"): "", ("f", "forest"): "-F", ("f", "ridge"): ", default"}

@@ -49,7 +49,7 @@ KEYS = {
     "count), `out`",
     "train softshape": "`accuracy`, `guarantee`, `train_seconds`, `seed`, `accuracy_interval` "
     "(`low`, `high`, `level`), `warnings`; in sound mode also `ceiling`; in published mode also "
-    "`preset`, `nominal_epsilon`, `leakage` (`claimed_total`, `empirical_sensitivity`, "
+    "`preset`, `changed`, `nominal_epsilon`, `leakage` (`claimed_total`, `empirical_sensitivity`, "
     "`realised_loss_median`, `reidentification`); with `--page` also `page`",
     "train fedst": "`accuracy`, `guarantee` (with `opened`), `seconds` (`search`, `transform`, "
     "`classifier`), `bytes_sent`, `shapelets`, `features` (kind and description of each that is "
@@ -127,8 +127,8 @@ KEYS = {
     "ledger anchor": "`anchor`, `out`",
     "ledger export": "`entries`, `out`, `anchor`",
     "ledger budget": "`entry`, `budgets`, `anchor`",
-    "arena run": "`done`, `failed`, `remaining`, `results`; where raw archives are not at hand "
-    "also `missing` (data set to command)",
+    "arena run": "`done`, `failed`, `remaining`, `results`; with `--reuse` also `copied`; "
+    "where raw archives are not at hand also `missing` (data set to command)",
     "arena report": "`report`, `pictures`; with `--fleet-page` also `fleet_page`",
     "arena tables": "`page`, `tables`, `uncommitted`",
 }

@@ -22,6 +22,7 @@ from tacit.cli.common import (
 )
 from tacit.cli.local import show_rows
 from tacit.cli.manner.choices import Channel, Encoder, Mode, Preset, ReleaseKind
+from tacit.cli.train.network_settings import ABLATIONS, DIFFERENCES, changed_settings
 from tacit.cli.train.scores import accuracy_interval, accuracy_words
 from tacit.errors import TacitError, check_epsilon
 
@@ -42,6 +43,15 @@ def train_softshape(
         typer.Option(
             "--preset",
             help="Of published mode: paper (to the letter, the default) or tuned (ours, better).",
+        ),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Of published mode: change one of the preset's settings, for example epochs=100. "
+            f"The presets differ in {', '.join(DIFFERENCES)}; the paper's ablations are "
+            f"{', '.join(ABLATIONS)} = false.",
         ),
     ] = None,
     release: Annotated[
@@ -82,6 +92,7 @@ def train_softshape(
     check_new_page(page)
     check_new_bundle(out)
     check_preset(preset, mode=mode)
+    settings = changed_settings(preset or "paper", change or [], mode=mode)
     dataset = load_dataset(data, label=label)
     with progress_bar("training") as report:
         classifier = DPSoftShapeClassifier(
@@ -92,6 +103,7 @@ def train_softshape(
             channel=channel,
             class_shares=None if class_shares is None else _shares(class_shares),
             preset=preset or "paper",
+            settings=settings,
             random_state=seed,
             progress=report,
         )
@@ -114,6 +126,7 @@ def train_softshape(
     if mode == "published":
         result |= {
             "preset": classifier.preset,
+            "changed": sorted(change or []),
             "nominal_epsilon": epsilon,
             "leakage": classifier.leakage_,
             "leakage_measured_on": "training series",

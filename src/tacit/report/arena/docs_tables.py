@@ -13,14 +13,15 @@ OF_SUITE: Mapping[str, Sequence[str]] = {
     "softshape-table2": ("rivals", "softshape", "diatom"),
     "softshape-table3": ("ablations",),
     "softshape-sound": ("sound-labels",),
-    "fedst": ("silo",),
+    "fedst": ("silo", "silo-features"),
     "fedst-secure": ("silo-secure",),
     "fedst-contract": ("silo-contracts",),
     "fedst-scopes": ("silo-tighter",),
     "fleet-published": ("fleet-nominal",),
     "fleet-sound": ("fleet-sound",),
+    "fleet-rivals": ("fleet-rivals",),
 }
-ON_TOP = ("answer", "claims", "ours")
+ON_TOP = ("answer", "claims", "ours", "failed")
 
 
 def docs_tables(suite: str, results: Results) -> list[Table]:
@@ -29,10 +30,10 @@ def docs_tables(suite: str, results: Results) -> list[Table]:
 
 
 def verdicts(results: Results) -> list[Any]:
-    """The papers' claims with a verdict on each, and what is ours."""
-    tables = [table_of(MAKERS[name](results)) for name in ON_TOP]
+    """The papers' claims with a verdict on each, what is ours, and what failed for which reason."""
+    *tables, failed = (table_of(MAKERS[name](results)) for name in ON_TOP)
     words = "As in docs/results.md, which states the rules."
-    return [Text(words, "Verdicts"), *tables]
+    return [Text(words, "Verdicts"), *tables, Text("", "Failed tasks"), failed]
 
 
 def table_of(markdown: str) -> Table:

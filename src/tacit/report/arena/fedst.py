@@ -73,12 +73,14 @@ def _pairs(table: Grid) -> Any:
 
 def _sentences(records: Sequence[Record]) -> list[str]:
     """As the table: means over the sets that have all six methods."""
-    means, n_sets, _ = method_means(records, (*PAPER_METHODS, "FedST-F"))
+    found = method_means(records, (*PAPER_METHODS, "FedST-F"))
+    means = found.of
     if not means:
         return []
     others = [f"{other} {means['FedST'] - means[other]:+.4f}" for other in PAPER_METHODS[1:]]
     return [
-        f"FedST on {n_sets} of {N_SETS} sets, mean accuracy minus that of {', '.join(others)}.",
+        f"FedST on {found.n_sets} of {N_SETS} sets, mean accuracy minus that of "
+        f"{', '.join(others)}.",
         f"F instead of information gain: {means['FedST-F'] - means['FedST']:+.4f} "
         f"(paper {-FEDST_F_BELOW_IG:+.3f} on 97 sets).",
     ]

@@ -95,7 +95,8 @@ def _fedst(results: Results) -> list[Any]:
     rows: dict[str, list[tuple[float, str]]] = {}
     said = ""
     for setting, methods in _SETTINGS.items():
-        means, n_sets, _ = method_means(records, methods)
+        found = method_means(records, methods)
+        means = found.of
         if not means:
             continue
         fed, pooled, alone = methods[:3]
@@ -104,7 +105,8 @@ def _fedst(results: Results) -> list[Any]:
         better = sum(gap > 0.0 for gap, _ in differences(records, methods, fed, alone))
         said = said or (
             f"FedST: {means[fed] - means[alone]:+.3f} against one owner alone, better on {better} "
-            f"of {n_sets} sets, and {means[fed] - means[pooled]:+.3f} against pooling all series"
+            f"of {found.n_sets} sets, and {means[fed] - means[pooled]:+.3f} against pooling all "
+            "series"
         )
     if not rows:
         return []
