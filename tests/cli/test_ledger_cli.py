@@ -139,6 +139,16 @@ def test_an_anchor_file_shows_a_restored_copy(capsys: Capture, db: Path, tmp_pat
     assert_refused(missing, "no anchor")
 
 
+def test_a_ledger_with_a_colon_in_its_name_is_verified_with_its_configured_anchor(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The anchor's file has it too, and is no COUNT:HASH."""
+    monkeypatch.setenv("TACIT_ANCHORS", str(tmp_path / "anchors"))
+    path = tmp_path / "study:1.db"
+    assert tacit(capsys, "ledger", "init", "--db", path, "--per-subject-epsilon", 4).code == 0
+    assert tacit(capsys, "ledger", "verify", "--db", path, "--json").json["intact"]
+
+
 @pytest.mark.seconds
 def test_the_configured_anchor_shows_a_restored_copy(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -236,6 +237,60 @@ def test_debits_at_once_leave_a_list_that_fits(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda i: debited(tmp_path, "Ann", series(0, 10 + i)), range(6)))
     assert whose(tmp_path, series(0, 10)) == "Ann"
+
+
+def test_a_debit_that_knows_no_list_does_not_set_it_free(tmp_path: Path) -> None:
+    """As of `tacit release --ledger`, under the same subject."""
+    path = debited(tmp_path, "Ann", series(0, 10))
+    with closing(Ledger.open(path.with_suffix(".db"), create=False)) as ledger:
+        ledger.debit(subject="Ann", guarantee=ONE, purpose="other", subject_kind="client")
+        assert ledger.verify()
+    assert whose(tmp_path, series(0, 10)) == "Ann"
+    path.write_text(path.read_text().split("\n")[0])
+    with pytest.raises(LedgerError, match="edited"):
+        whose(tmp_path, series(0, 10))
+
+
+@pytest.mark.parametrize("died", ["created", "opened"])
+def test_who_dies_while_creating_a_ledger_may_begin_again(tmp_path: Path, died: str) -> None:
+    path = ledger_path(tmp_path, "Ann")
+    path.touch(mode=0o600)
+    if died == "opened":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+    assert whose(tmp_path, series(20, 30), name="Bert") == "Bert"
+    debited(tmp_path, "Bert", series(20, 30))
+    assert whose(tmp_path, series(0, 10), name="Ann") == "Ann"
+    debited(tmp_path, "Ann", series(0, 10))
+    with closing(Ledger.open(path, create=False)) as ledger:
+        assert ledger.budgets()["budget_epsilon"] == 8.0
+        assert ledger.spent().epsilon == 1.0
+
+
+def test_a_ledger_that_was_emptied_is_no_new_budget(tmp_path: Path) -> None:
+    listed = debited(tmp_path, "Ann", series(0, 10))
+    path = listed.with_suffix(".db")
+    for beside in tmp_path.glob(f"{path.name}-*"):
+        beside.unlink()
+    path.write_bytes(b"")
+    with pytest.raises(LedgerError, match="not a ledger"):
+        whose(tmp_path, series(0, 10))
+    with pytest.raises(LedgerError, match="not a ledger"):
+        open_person_ledger(path, budget_epsilon=8.0, budget_delta=None)
+
+
+def test_an_old_copy_without_its_list_is_behind_its_anchor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_ANCHORS", str(tmp_path / "anchors"))
+    folder = tmp_path / "persons"
+    path = ledger_path(folder, "Ann")
+    open_person_ledger(path, budget_epsilon=8.0, budget_delta=None)
+    before = path.read_bytes()
+    debited(folder, "Ann", series(0, 10)).unlink()
+    path.write_bytes(before)
+    with pytest.raises(LedgerError, match="anchor"):
+        whose(folder, series(0, 10), name="Bert")
 
 
 def test_data_of_two_persons_are_refused(tmp_path: Path) -> None:

@@ -76,3 +76,12 @@ def test_data_have_one_key_in_any_order() -> None:
     assert data_key(X) == data_key(np.where(X == X, X, 0.0))
     assert data_key(X) != data_key(X[:5])
     assert data_key(X) != data_key(X.reshape(6, 1, 10))
+
+
+def test_a_ledger_begun_without_a_limit_on_delta_gets_the_first_one(tmp_path: Path) -> None:
+    """A silo states no delta; a fleet that comes after it must not find an unlimited one."""
+    path = ledger_path(tmp_path, "ann")
+    open_person_ledger(path, budget_epsilon=8.0, budget_delta=None).close()
+    for _ in range(2):  # once: a later run keeps it
+        with open_person_ledger(path, budget_epsilon=8.0, budget_delta=0.25) as ledger:
+            assert ledger.remaining().delta == 0.25

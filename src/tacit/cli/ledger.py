@@ -159,10 +159,12 @@ def verify_command(
     from tacit.ledger import Ledger
     from tacit.ledger.anchors import configured_anchor
 
-    anchor = anchor or configured_anchor(db)
-    given = None if anchor is None else str(anchor)
-    if anchor is not None and ":" not in anchor.name:
-        given = _anchor_in(anchor)
+    kept = anchor or configured_anchor(db)
+    given = None
+    if anchor is not None and ":" in anchor.name:
+        given = str(anchor)
+    elif kept is not None:
+        given = _anchor_in(kept)
     with Ledger.open(db, create=False) as ledger:
         found = ledger.verify(given)
     result = {

@@ -119,6 +119,15 @@ class Ledger:
         ledger._check_anchor()
         return ledger
 
+    @staticmethod
+    def begun(path: Path) -> bool:
+        """Whether the file holds anything: who dies while creating a ledger leaves it blank."""
+        store = Store(path.absolute(), timeout_seconds=30.0)
+        with store.transaction("DEFERRED") as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return bool(version or tables)
+
     def debit(
         self,
         *,

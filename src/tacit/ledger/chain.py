@@ -96,6 +96,16 @@ class Entry:
         plain = {**json.loads(self.guarantee), "counted_as": "series"}
         return replace(self, guarantee=json.dumps(plain, sort_keys=True))
 
+    def bound_as(self, earlier: Entry) -> Entry:
+        """This debit with the list of series that an earlier one recorded, if it names none.
+
+        A debit that knows of no list, as of `tacit release`, must not set the list free.
+        """
+        if self.series_list is not None or earlier.series_list is None:
+            return self
+        plain = {**json.loads(self.guarantee), "series_list": earlier.series_list}
+        return replace(self, guarantee=json.dumps(plain, sort_keys=True))
+
     @property
     def series_list(self) -> str | None:
         """State of the list of the subject's series that a debit recorded, if there is a list."""

@@ -165,9 +165,7 @@ def _unedited(path: Path) -> _List:
     """A list, refused unless it begins as it did at the last debit in its ledger."""
     place = path.with_suffix(".db")
     check_not_gone(place)
-    anchor = configured_anchor(place)
-    watched = anchor if anchor is not None and anchor.exists() else None
-    with closing(Ledger.open(place, create=False, anchor=watched)) as ledger:
+    with closing(Ledger.open(place, create=False, anchor=_watched(place))) as ledger:
         last = ledger.last_debit(_read(path).person)
     known = _read(path)  # after its ledger, since a debit at the same time writes it before
     counted = None if last is None else last.series_list
@@ -185,8 +183,15 @@ def _unedited(path: Path) -> _List:
 
 
 def _debited(path: Path) -> bool:
-    with closing(Ledger.open(path, create=False)) as ledger:
+    if not Ledger.begun(path):  # somebody died, or is about, creating it
+        return False
+    with closing(Ledger.open(path, create=False, anchor=_watched(path))) as ledger:
         return bool(ledger.subjects())
+
+
+def _watched(path: Path) -> Path | None:
+    anchor = configured_anchor(path)
+    return anchor if anchor is not None and anchor.exists() else None
 
 
 def _read(path: Path) -> _List:

@@ -9,6 +9,7 @@ Standard library only, because devices carry this module.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from tacit.errors import LedgerError
 from tacit.ledger import Ledger
 from tacit.ledger.anchors import configured_anchor
+from tacit.ledger.chain import exact, float_up
 from tacit.ledger.subjects import account_of
 
 LEDGERS = "TACIT_LEDGERS"
@@ -62,7 +64,20 @@ def check_not_gone(path: Path) -> None:
 
 
 def open_person_ledger(path: Path, *, budget_epsilon: float, budget_delta: float | None) -> Ledger:
-    """The ledger at `path`; a new one gets these budgets, an earlier one keeps its own."""
+    """The ledger at `path`; a new one gets these budgets, an earlier one keeps its own.
+
+    One that was begun without a limit on delta gets this one on top of what is spent.
+    """
+    ledger = _opened(path, budget_epsilon=budget_epsilon, budget_delta=budget_delta)
+    if budget_delta is not None and ledger.remaining().delta == math.inf:
+        ledger.change_budgets(
+            reason="the first run with a limit on delta",
+            budget_delta=float_up(exact(ledger.spent().delta) + exact(budget_delta)),
+        )
+    return ledger
+
+
+def _opened(path: Path, *, budget_epsilon: float, budget_delta: float | None) -> Ledger:
     check_not_gone(path)
     anchor = configured_anchor(path)
     try:
@@ -72,7 +87,8 @@ def open_person_ledger(path: Path, *, budget_epsilon: float, budget_delta: float
             f"cannot make the folder {path.parent} for ledgers: {error.strerror}; name another in "
             f"{LEDGERS}."
         ) from error
-    if not path.exists():
+    # Without a list nothing was debited: then somebody died, or is about, creating the ledger.
+    if not path.exists() or (not series_list(path).exists() and not Ledger.begun(path)):
         try:
             return Ledger.open(
                 path, budget_epsilon=budget_epsilon, budget_delta=budget_delta, anchor=anchor

@@ -185,7 +185,7 @@ def _added_to(own: Entry, wanted: Entry) -> Entry:
             f"per {new_unit} under {new_neighbours}, cannot be added to them; nothing was "
             f"released, make a release that counts per {unit}, or leave {own.subject!r} out of it."
         )
-    return added
+    return added.bound_as(own)
 
 
 def check_fits(entry: Entry, budgets: Budgets) -> None:

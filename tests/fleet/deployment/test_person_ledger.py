@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +176,27 @@ def test_a_run_spends_no_more_than_its_plan_under_a_larger_budget(tmp_path: Path
     )
     other.debit(1, lambda k: DpGuarantee(epsilon=float(k), model="local", unit="client"))
     assert (other.spent_in_run(), other.spent()) == (1.0, 3.0)
+
+
+def test_the_advice_that_a_refusal_gives_lets_the_next_run_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Under a plan with a delta, which the second run needs anew too."""
+
+    def cost(_: int) -> DpGuarantee:
+        return DpGuarantee(epsilon=1.0, delta=1e-6, model="shuffle", unit="client")
+
+    def ledger(run: str) -> PersonLedger:
+        budget = NodeBudget(epsilon=1.0, delta=1e-6)
+        return PersonLedger(tmp_path, person="Ann", run=run, budget=budget, series=frozenset())
+
+    ledger("first").debit(1, cost)
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger("second").check_room(cost)
+    advice = str(refused.value).split("'tacit ", 1)[1].rsplit("'", 1)[0]
+    assert tacit(capsys, *shlex.split(advice)).code == 0
+    ledger("second").check_room(cost)
+    ledger("second").debit(1, cost)
 
 
 def test_series_are_the_same_in_any_order_and_otherwise_not() -> None:

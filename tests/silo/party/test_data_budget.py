@@ -75,7 +75,7 @@ def test_a_name_is_no_second_budget_for_series_that_had_one(tmp_path: Path) -> N
     own = budget(tmp_path)
     own.debit(plan(epsilon=2.0), rank=1)
     with pytest.raises(LedgerError, match="counted under another name"):
-        budget(tmp_path, name="ward 4")
+        budget(tmp_path, name="ward 4").debit(plan(epsilon=2.0), rank=1)
     more = np.concatenate([own_series(1)[0], own_series(2)[0][:1]])
     with pytest.raises(BudgetExceeded):
         DataBudget(more, folder=tmp_path).debit(plan(epsilon=2.0), rank=1)
@@ -139,3 +139,13 @@ def test_a_fleet_and_a_silo_share_the_budget_of_their_data(tmp_path: Path) -> No
         fleet.debit(subject=data_key(X), guarantee=client, purpose="a round")
     with pytest.raises(LedgerError, match="cannot be added"):
         other.debit(plan(epsilon=2.0), rank=2)
+
+
+def test_a_run_that_costs_nothing_asks_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "ann.series").write_text("not a list\n")
+    own = DataBudget(own_series(1)[0], folder=tmp_path)
+    assert own.debit(plan(), rank=1) is None
+    assert own.debit(plan(epsilon=2.0), rank=0) is None
+    own.check({"k": 3}, rank=1)
+    with pytest.raises(LedgerError):
+        own.debit(plan(epsilon=2.0), rank=1)

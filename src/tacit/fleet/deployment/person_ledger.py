@@ -123,10 +123,15 @@ class PersonLedger:
     def _refusal(self, wanted: DpGuarantee) -> str:
         left = rounded_down(self._ledger.remaining().epsilon)
         total = float_up(exact(self.spent()) + exact(self._budget.epsilon))
+        delta = ""
+        if wanted.delta > self._ledger.remaining().delta:
+            needed = exact(self._ledger.spent().delta) + exact(self._budget.delta or wanted.delta)
+            delta = f" --budget-delta {rounded_up(float_up(needed))}"
         return (
             f"the data of this node have spent epsilon {rounded_up(self.spent())} in all runs "
             f"together and {left} is left of their budget, too little for a report of epsilon "
             f"{rounded_up(wanted.epsilon)}, which was not made; to allow it run "
             f"'tacit ledger budget "
-            f'--db {self.path} --budget-epsilon {rounded_up(total)} --reason "another run"\'.'
+            f"--db {self.path} --budget-epsilon {rounded_up(total)}{delta} "
+            '--reason "another run"\'.'
         )

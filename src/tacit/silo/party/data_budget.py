@@ -7,6 +7,7 @@ folder: a second run on the same series finds what the first one spent.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,17 @@ class DataBudget:
 
     def __init__(self, X: Any, *, name: str | None = None, folder: Path | None = None) -> None:
         self._folder, self._series = ledger_folder(folder), marks_of(X)
-        self._subject = person_of(
-            self._folder, self._series, name=name or "", otherwise=data_key(X)
-        )
-        self.path = ledger_path(self._folder, self._subject)
+        self._name, self._key = name or "", data_key(X)
+
+    @cached_property
+    def _subject(self) -> str:
+        # Looked up when something is to be paid: a run that costs nothing needs no ledger.
+        return person_of(self._folder, self._series, name=self._name, otherwise=self._key)
+
+    @property
+    def path(self) -> Path:
+        """Where the ledger of these series is, or would be."""
+        return ledger_path(self._folder, self._subject)
 
     def check(self, params: Mapping[str, Any], *, rank: int) -> None:
         """Refuse what `debit` would refuse, as far as is known now; nothing is written."""
