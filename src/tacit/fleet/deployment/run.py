@@ -152,6 +152,8 @@ def run_node(path: Path, *, metrics: str | None = None) -> None:
     It runs the installed application only.
     """
     needs_posix("a node over Flower")
+    from tacit.fleet.deployment.node import check_person
+
     config = read_config(path, NodeConfig)
     fleet = read_run(config.plan)
     if not config.server or config.identity is None or config.server_certificate is None:
@@ -161,7 +163,7 @@ def run_node(path: Path, *, metrics: str | None = None) -> None:
         )
     for needed in (config.data, config.identity, config.signing_key):
         read_bytes(needed)
-    _check_person(config, fleet)
+    check_person(config, fleet)
     for certificate in (config.server_certificate, config.shuffler_certificate):
         trust_only(certificate)
     arguments, environment = _supernode(path, config)
@@ -207,16 +209,6 @@ def _run_is_over(config: NodeConfig, fleet: RunDescription) -> bool:
         return False
     finally:
         shuffler.close()
-
-
-def _check_person(config: NodeConfig, fleet: RunDescription) -> None:
-    """Whoever has spent the budget in earlier runs hears it now, not in a log after the round."""
-    from tacit.fleet.deployment.node import person_ledger
-    from tacit.fleet.learning.learner import Learner
-
-    learner = Learner(fleet.plan)
-    with contextlib.closing(person_ledger(config, fleet, learner)) as ledger:
-        ledger.check_room(learner.node_cost)
 
 
 def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:
