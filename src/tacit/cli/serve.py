@@ -117,7 +117,7 @@ def _collect(
     **settings: Any,
 ) -> None:
     """Open everything that may be refused, say where it listens, and serve."""
-    from tacit.local.collector.server import bound_socket, collecting_server
+    from tacit.local.collector.server import bound_socket, collecting_server, run
     from tacit.local.collector.service import Collector
     from tacit.local.collector.storage.store import Store
     from tacit.report.collector_pages import collector_pages
@@ -130,7 +130,7 @@ def _collect(
         server = collecting_server(collector, tls=files, pages=collector_pages(model), **settings)
         taken = listening.getsockname()[1]
         emit(_address(bound[0], taken, files, store, model), as_json=as_json)
-        server.run(sockets=[listening])
+        run(server, listening)
 
 
 def _check_access(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import select
 import socket
 import threading
 import time
@@ -15,13 +16,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-import tacit.local.collector.server as module
 from collector_parts import SetClock, counting_model, enrolled, open_store, upload
+from tacit.local.collector.messages import ENROL_PATH
 from tacit.local.collector.retention import Retention
 from tacit.local.collector.server import bound_socket, collecting_server, erase_in_background
 from tacit.local.collector.service import Collector
 from tacit.local.collector.storage.clock import DAY_SECONDS
 from tacit.local.collector.storage.store import Store, store_uploads
+from tacit.system.serving import bodies, connections
 
 
 @contextlib.contextmanager
@@ -45,7 +47,7 @@ def running(store: Store) -> Iterator[int]:
 def test_whoever_sends_the_head_too_slowly_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(module, "_HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
     with (
         running(open_store(tmp_path / "r.db")) as port,
         socket.create_connection(("127.0.0.1", port), timeout=60) as slow,
@@ -56,8 +58,51 @@ def test_whoever_sends_the_head_too_slowly_is_cut_off(
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
 
 
+def test_a_body_that_drips_in_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
+    head = f"POST {ENROL_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n"
+    with (
+        running(open_store(tmp_path / "r.db")) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as slow,
+    ):
+        slow.sendall(head.encode())
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                slow.sendall(b" ")
+                time.sleep(0.02)
+                if select.select([slow], [], [], 0)[0]:
+                    break
+            assert b"408" in slow.recv(100)
+
+
+def test_a_head_without_end_is_cut_off(tmp_path: Path) -> None:
+    with (
+        running(open_store(tmp_path / "r.db")) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as endless,
+        contextlib.suppress(ConnectionError),
+    ):
+        endless.sendall(b"GET /health HTTP/1.1\r\nX: ")
+        for _ in range(100):
+            endless.sendall(b"x" * 10_000)
+        assert endless.recv(1) == b""
+
+
+def test_beyond_the_most_connections_a_device_is_told_to_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 1)
+    with running(open_store(tmp_path / "r.db")) as port:
+        url = f"http://127.0.0.1:{port}/health"
+        with httpx.Client(trust_env=False) as first, httpx.Client(trust_env=False) as second:
+            assert first.get(url).status_code == 200
+            busy = second.get(url)
+            assert busy.status_code == 503
+            assert busy.headers["retry-after"] == "2"
+            assert "come back later" in busy.json()["error"]
+
+
 def test_a_slow_answer_is_not_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
     health = Collector.health
 
     def slowly(collector: Collector) -> dict[str, object]:
