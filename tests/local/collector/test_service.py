@@ -168,13 +168,23 @@ def test_an_expired_code_enrols_nobody(served: CollectorProcess, tmp_path: Path)
     assert asked(served, "GET", "/api/totals")[1] == before
 
 
-def test_a_revoked_device_is_refused(served: CollectorProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize("active", [False, True])
+def test_a_revoked_device_is_refused(
+    served: CollectorProcess, tmp_path: Path, *, active: bool
+) -> None:
+    """Seen to fail at 1aadbb1: an active device was remembered, and stored for 15 s more."""
     client = served.enrolled(tmp_path / "device.json")
-    store = Store.open(str(served.store))
-    revoke(store, Identity.load(tmp_path / "device.json").name)
-    store.close()
-    with pytest.raises(Refused, match="revoked"):
-        client.send(release_of([0]))
+    if active:
+        assert client.send(release_of([0])) == {"stored": 1, "repeated": 0}
+    with contextlib.closing(Store.open(str(served.store))) as store:
+        erased = revoke(store, Identity.load(tmp_path / "device.json").name, erase=True)
+    assert erased == int(active)
+    before = held(served)
+    for _ in range(2):
+        with pytest.raises(Refused, match="revoked") as refusal:
+            client.send(release_of([1]))
+        assert refusal.value.status == 403
+    assert held(served) == before
 
 
 GOOD: dict[str, Any] = {"windows": ["w"], "values": [0], "kind": "label"}

@@ -128,8 +128,6 @@ class _Refusals:
         if windows is not None:
             body["windows"] = windows
         headers = {"Retry-After": _RETRY_SECONDS} if unavailable else {}
-        if status in (408, 413):  # the rest of the body is not read
-            headers["Connection"] = "close"
         return JSONResponse(body, status_code=status, headers=headers)
 
     async def fail(self, request: Request, error: Exception) -> Response:

@@ -61,12 +61,14 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return bound_at(family, socket.SOCK_STREAM, 0, (host, port))
+        bound = bound_at(family, socket.SOCK_STREAM, 0, (host, port))
+        bound.listen(_HANDSHAKES)  # whoever connects from now on waits, and is not refused
     except OSError as error:
         raise TacitError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port or "
             "--host."
         ) from error
+    return bound
 
 
 def serve(model: LocalModel, listening: socket.socket) -> None:

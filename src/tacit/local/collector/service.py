@@ -40,7 +40,8 @@ from tacit.local.model import LocalModel
 from tacit.local.prevalence import Target
 
 _REMEMBERED = 10_000  # devices
-_REMEMBERED_SECONDS = 15.0  # until a device that another collector revoked is refused here
+_REMEMBERED_SECONDS = 15.0  # until a device is looked up again; its uploads are checked each time
+_REVOKED = "this device was revoked by the operator; nothing was counted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Collector:
         if device is None:
             raise Refused(401, "this device is not enrolled here; enrol it with a code.")
         if device.revoked:
-            raise Refused(403, "this device was revoked by the operator; nothing was counted.")
+            raise Refused(403, _REVOKED)
         return device, signature
 
     async def take(self, device: DeviceRecord, signature: bytes, body: bytes) -> dict[str, Any]:
@@ -112,6 +113,9 @@ class Collector:
         )
         stored = await asyncio.wrap_future(self.writer.upload(upload))
         self._count(stored, len(checked.windows))
+        if stored.revoked:
+            self._devices.pop(device.name, None)
+            raise Refused(403, _REVOKED)
         if stored.conflicts:
             names = [checked.windows[place] for place in stored.conflicts]
             raise Conflict(names, len(checked.windows))
@@ -119,7 +123,7 @@ class Collector:
 
     def _count(self, stored: Stored, n: int) -> None:
         count = self.metrics.releases
-        if stored.conflicts:
+        if stored.conflicts or stored.revoked:
             count.labels("refused").inc(n)
             return
         count.labels("stored").inc(stored.new)

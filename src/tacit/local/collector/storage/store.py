@@ -53,6 +53,7 @@ class Stored:
     new: int
     repeated: int
     conflicts: tuple[int, ...] = ()  # positions of windows that hold another release
+    revoked: bool = False  # the operator revoked the device in the meantime
 
 
 class Store:
@@ -178,13 +179,18 @@ def store_uploads(database: Database, uploads: Sequence[Upload], *, day: int) ->
     """Store uploads of different devices, each whole or not at all, inside a transaction.
 
     A release that is there already, the same, counts once; one that differs from what is stored
-    under its window refuses its whole upload.
+    under its window refuses its whole upload. Of a device that is revoked nothing is stored,
+    whatever was known of it when its request began.
     """
-    rows = [upload.rows(day) for upload in uploads]
+    revoked = database.revoked_among(sorted({upload.device for upload in uploads}))
+    rows = [[] if upload.device in revoked else upload.rows(day) for upload in uploads]
     new = database.insert_releases([row for mine in rows for row in mine])
     added: Counter[tuple[int, str, int]] = Counter()
     outcomes = []
     for upload, mine in zip(uploads, rows, strict=True):
+        if upload.device in revoked:
+            outcomes.append(Stored(0, 0, revoked=True))
+            continue
         fresh = [row for row in mine if (row.device, row.window) in new]
         conflicts = () if len(fresh) == len(mine) else _conflicts(database, upload.device, mine)
         if conflicts:
