@@ -18,8 +18,13 @@ import pytest
 
 from collector_parts import SetClock, counting_model, enrolled, open_store, upload
 from tacit.local.collector.messages import ENROL_PATH
-from tacit.local.collector.retention import Retention
-from tacit.local.collector.server import bound_socket, collecting_server, erase_in_background
+from tacit.local.collector.retention import Retention, confirm_clock
+from tacit.local.collector.server import (
+    bound_socket,
+    collecting_server,
+    erase_in_background,
+    keep_house,
+)
 from tacit.local.collector.service import Collector
 from tacit.local.collector.storage.clock import DAY_SECONDS
 from tacit.local.collector.storage.store import Store, store_uploads
@@ -129,6 +134,41 @@ def test_old_releases_are_erased_beside_the_service(
         assert asyncio.run(erase_in_background(collector, Retention(releases_days=1))) == 2
     assert "2 releases were erased" in caplog.text
     assert store.read("SELECT count(*) FROM collector_releases") == [(1,)]
+    collector.close()
+
+
+def test_nothing_is_erased_by_a_clock_that_started_ahead(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen to fail at 1aadbb1: one hour after such a start everything was erased."""
+    right = SetClock()
+    store = open_store(tmp_path / "r.db", clock=right)
+    sent = upload(enrolled(store), ["a"], [0])
+    store.write(lambda database: store_uploads(database, [sent], day=right.day()))
+    store.close()
+    ahead = SetClock(right.now() + 400 * DAY_SECONDS)
+    collector = Collector(counting_model(), open_store(tmp_path / "r.db", clock=ahead))
+    ahead.passes(3600)
+    for _ in range(2):
+        asyncio.run(keep_house(collector, Retention(releases_days=30)))
+    assert collector.store.read("SELECT count(*) FROM collector_releases") == [(1,)]
+    assert "--confirm" in collector.health()["clock"]
+    assert "nothing is erased" in caplog.text
+    confirm_clock(collector.store)
+    asyncio.run(keep_house(collector, Retention(releases_days=30)))
+    assert collector.store.read("SELECT count(*) FROM collector_releases") == [(0,)]
+    assert collector.health()["clock"] == "ok"
+    collector.close()
+
+
+def test_a_quiet_collector_notes_the_time(tmp_path: Path) -> None:
+    """Otherwise its next start would look like a clock that is ahead."""
+    clock = SetClock()
+    collector = Collector(counting_model(), open_store(tmp_path / "r.db", clock=clock))
+    for _ in range(10 * 24):
+        clock.passes(3600)
+        asyncio.run(keep_house(collector, Retention()))
+    assert collector.store.last_seen() == int(clock.now())
     collector.close()
 
 

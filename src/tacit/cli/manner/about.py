@@ -78,6 +78,7 @@ KEYS = {
     "`prevalence` above), `guarantee`",
     "collector export": "`releases`, `out`",
     "collector revoke": "`device`, `revoked`, `erased`",
+    "collector clock": "`now`, `last_seen`, `confirmed`, `moved`",
     "collector erase": "`erased`",
     "silo init": "`fingerprint`, `initiator`, `parties`",
     "silo plan": "`fingerprint`, `agreed`, `initiator`, `plan`",

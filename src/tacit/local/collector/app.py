@@ -221,7 +221,9 @@ class _Collecting:
         return await _in_thread(self.collector.totals)
 
     async def health(self, request: Request) -> Response:
-        found = self.collector.health()
+        from starlette.concurrency import run_in_threadpool
+
+        found = await run_in_threadpool(self.collector.health)
         return _json_response(found, status=200 if found["status"] == "ok" else 503)
 
     async def metrics(self, request: Request) -> Response:

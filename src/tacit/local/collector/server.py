@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import TacitError, reason_of
 from tacit.local.collector.app import create_app
 from tacit.local.collector.retention import Retention, may_erase
+from tacit.local.collector.storage.store import note_time
 from tacit.system.certificates import TLS_FLOOR, check_private, self_signed
 
 if TYPE_CHECKING:
@@ -160,14 +161,24 @@ def _load(config: uvicorn.Config, tls: Tls | None) -> None:
 
 async def _housekeeping(collector: Collector, retention: Retention) -> None:
     """Erase what is old, once an hour, as long as the clock can be trusted."""
-    warned = False
     while True:
         await asyncio.sleep(_ERASE_SECONDS)
-        if may_erase(collector.store):
+        await keep_house(collector, retention)
+
+
+async def keep_house(collector: Collector, retention: Retention) -> None:
+    """Note the time, also where nothing was sent for days, and erase if the clock allows it."""
+    from starlette.concurrency import run_in_threadpool
+
+    store = collector.store
+    try:
+        await asyncio.wrap_future(collector.writer.change(lambda db: note_time(db, store.clock)))
+        if await run_in_threadpool(may_erase, store):
             await erase_in_background(collector, retention)
-        elif not warned:
-            warned = True
-            _LOG.warning("the machine's clock was set; nothing is erased until a restart")
+        else:
+            _LOG.warning("nothing is erased: %s", collector.clock_said())
+    except TacitError as error:  # the store cannot be reached; in an hour it may be
+        _LOG.error("nothing was erased: %s", error)
 
 
 async def erase_in_background(collector: Collector, retention: Retention) -> int:

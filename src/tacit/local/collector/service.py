@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from tacit.local.collector.messages import (
     window_digest,
 )
 from tacit.local.collector.metrics import Metrics
+from tacit.local.collector.storage.database import StoreUnavailable
 from tacit.local.collector.storage.store import Store, Stored, Upload
 from tacit.local.collector.storage.writer import Writer
 from tacit.local.collector.uploads import UploadReader, as_object
@@ -183,15 +185,22 @@ class Collector:
 
     def health(self) -> dict[str, Any]:
         """Whether releases can be taken now."""
-        step = self.store.clock.step
         ok = self.writer.alive and self.writer.failing is None
         return {
             "status": "ok" if ok else "failing",
             "kind": self.model.head.kind,
             "model": self.model.identity,
             "store": self.writer.failing or "ok",
-            "clock": "ok" if not step else f"set by {step:+.0f} s since the start; restart",
+            "clock": self.clock_said(),
         }
+
+    def clock_said(self) -> str:
+        """`ok`, or why nothing is erased by this clock."""
+        if step := self.store.clock.step:
+            return f"set by {step:+.0f} s since the start; restart"
+        with contextlib.suppress(StoreUnavailable):
+            return self.store.clock_doubt() or "ok"
+        return "ok"
 
     def metrics_text(self) -> bytes:
         """The page for Prometheus."""

@@ -270,7 +270,7 @@ class TestOpening:
         clock.passes(DAY_SECONDS)
         enrolled(store)
         store.close()
-        with pytest.raises(StoreError, match="set the clock right"):
+        with pytest.raises(StoreError, match="tacit collector clock STORE --confirm"):
             open_store(tmp_path / "a.db", clock=SetClock())
         late = SetClock()
         late.passes(DAY_SECONDS)
