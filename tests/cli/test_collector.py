@@ -83,6 +83,17 @@ def test_what_serve_refuses(capsys: Capture, bundle: Path, tmp_path: Path) -> No
     ):
         assert_refused(tacit(capsys, "serve", bundle, "--store", store, *options), *words)
         assert not store.exists()
+    for needless in (
+        ("--reader-token", "t"),
+        ("--cert", "c.pem", "--key", "k.pem"),
+        ("--insecure",),
+        ("--allow-origin", "https://a"),
+        ("--certificate-name", "a"),
+        ("--files", "f"),
+        ("--keep-days", 3, "--keep-count-days", 4),
+    ):
+        named = [str(word) for word in needless if str(word).startswith("--")]
+        assert_refused(tacit(capsys, "serve", bundle, *needless), *named, "--store")
     nowhere = tmp_path / "none" / "r.db"
     free = ("--port", 0)  # the default one may be in use on this machine
     refused = tacit(capsys, "serve", bundle, "--store", nowhere, *free)

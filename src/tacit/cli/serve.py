@@ -72,6 +72,19 @@ def serve_command(
     needs("studio", "starlette", "uvicorn", "prometheus_client", what="'tacit serve'")
     log_to_standard_error(log_format)
     if store is None:
+        _check_needless(
+            {
+                "--cert": cert,
+                "--key": key,
+                "--certificate-name": names,
+                "--files": files,
+                "--insecure": insecure or None,
+                "--reader-token": reader_token,
+                "--allow-origin": allow_origin,
+                "--keep-days": keep_days,
+                "--keep-count-days": keep_count_days,
+            }
+        )
         _serve_without_store(load_bundle(bundle), host, port, as_json=as_json)
         return
     needs("studio", "jinja2", what="'tacit serve --store'")
@@ -96,6 +109,16 @@ def serve_command(
         allow_origins=origins,
         retention=retention,
     )
+
+
+def _check_needless(given: dict[str, object]) -> None:
+    """Refuse what a service without a store would ignore, above all what protects it."""
+    needless = [name for name, value in given.items() if value]
+    if needless:
+        raise TacitError(
+            f"{', '.join(needless)} is for a collector; give --store too, or leave it out: without "
+            "a store the service keeps nothing and uses plain HTTP."
+        )
 
 
 def _serve_without_store(model: LocalModel, host: str, port: int, *, as_json: bool) -> None:
