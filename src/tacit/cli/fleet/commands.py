@@ -24,6 +24,7 @@ from tacit.cli.common import (
     print_table,
     progress_bar,
 )
+from tacit.cli.fleet.export import export_command
 from tacit.cli.fleet.members import COMMANDS
 from tacit.cli.manner.choices import LogFormat, Transport
 from tacit.errors import TacitError
@@ -42,6 +43,7 @@ app = new_app(
 
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
+app.command("export")(export_command)
 
 ConfigArgument = Annotated[Path, typer.Argument(help="The configuration that 'init' wrote.")]
 MetricsOption = Annotated[

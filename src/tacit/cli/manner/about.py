@@ -28,6 +28,7 @@ GUIDES = {
     "collector": "docs/guide/collector.md",
     "silo": "docs/guide/silo.md",
     "fleet classify": "docs/guide/fleet.md",
+    "fleet export": "docs/guide/hybrid.md",
     "fleet": "docs/guide/fleet-deployment.md",
     "account": "docs/reference/accounting.md",
     "audit": "docs/guarantees/audits.md",
@@ -111,6 +112,8 @@ KEYS = {
     "fleet up": _RUN,
     "fleet status": _RUN,
     "fleet classify": "`labels`, `accuracy`, `guarantee`, `rounds`",
+    "fleet export": "`bundle`, `model`, `classes`, `recognition`, `guarantee` (`training`, "
+    "`release`, `both`)",
     "account shuffle": "`central_epsilon`, `theorem`, `conditions`",
     "account calibrate": "`local_epsilon`, `central_epsilon`",
     "account compose": "`central_epsilon`, `delta`, `rounds`",
