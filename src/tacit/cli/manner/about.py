@@ -110,7 +110,7 @@ KEYS = {
     "fleet node": "`part`; then it goes on running, until the run is over",
     "fleet server": _RUN,
     "fleet up": _RUN,
-    "fleet status": _RUN,
+    "fleet status": _RUN + ", `shuffler`; of a shuffler's folder only `shuffler`",
     "fleet classify": "`labels`, `accuracy`, `guarantee`, `rounds`",
     "fleet export": "`bundle`, `model`, `classes`, `recognition`, `guarantee` (`training`, "
     "`release`, `both`)",

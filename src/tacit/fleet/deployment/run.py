@@ -26,6 +26,7 @@ from tacit.fleet.deployment.config import (
     RunDescription,
     ServerConfig,
     ShufflerConfig,
+    own_host,
     read_config,
     read_run,
 )
@@ -255,6 +256,20 @@ def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[
 def shuffler_status(config: ServerConfig) -> dict[str, Any]:
     """The shuffler's public status: the open round and whether enough nodes have reported."""
     return _get_json(config.shuffler_url, trust_only(config.shuffler_certificate), "shuffler", 0.0)
+
+
+def own_status(config: ShufflerConfig | AnalyserConfig) -> dict[str, Any]:
+    """The status of the service of this configuration, asked on its own machine."""
+    part, port = (
+        ("shuffler", config.port)
+        if isinstance(config, ShufflerConfig)
+        else ("analyser", config.public_port)
+    )
+    tls = trust_only(config.certificate)
+    tls.check_hostname = False  # its own certificate alone is trusted, under whatever address
+    host = own_host(config.host)
+    url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return _get_json(url, tls, part, 0.0)
 
 
 def flower_environment(
