@@ -347,6 +347,7 @@ class TestLimits:
 class TestReading:
     def test_shares_by_day_and_group(self, served: CollectorProcess, tmp_path: Path) -> None:
         served.enrolled(tmp_path / "e.json", group="east").send(release_of([1] * 200))
+        served.enrolled(tmp_path / "w.json", group="west").send(release_of([0] * 20))
         path = "/api/prevalence?by=day&per_group=true&level=0.9"
         status, answer, _ = asked(served, "GET", path)
         assert status == 200
@@ -357,6 +358,11 @@ class TestReading:
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", east["start"])
         counts = asked(served, "GET", "/api/counts?per_group=true")[1]["slices"]
         assert [one["counts"] for one in counts if one["group"] == "east"] == [[0, 200]]
+        page = asked(served, "GET", "/")[1]
+        found = re.search(
+            r"Shares by group.*?<td>east</td><td class=\"number\">200</td>", page, re.S
+        )
+        assert found, "a table of every group's shares"
 
     @pytest.mark.parametrize(
         "query", ["by=hour", "last=0", "last=x", "per_group=1", "of=people", "level=x", "level=2"]

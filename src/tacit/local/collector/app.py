@@ -37,6 +37,7 @@ _MOST_QUERY_BYTES = 32_000_000  # a body of /classify, which holds up to MOST_RO
 _ENROL_BYTES = 4_000
 _RETRY_SECONDS = "2"
 _PERIODS_SHOWN = 60
+_GROUPS_SHOWN = 100  # on the dashboard; the API tells of any number
 
 Handler = Callable[["Request"], Awaitable["Response"]]
 
@@ -251,13 +252,17 @@ class _Showing:
         return HTMLResponse(text, headers=DASHBOARD_HEADERS)
 
     def _dashboard(self) -> str:
-        collector, shares, overall = self.collector, None, None
+        collector, shares, overall, groups = self.collector, None, None, None
+        totals = collector.totals()
         if collector.model.head.kind in SYMBOL_KINDS:
             asked: dict[str, Any] = {"per_group": False, "of": "device_labels", "level": 0.95}
             shares = collector.prevalence(by="day", last=_PERIODS_SHOWN, **asked)
             overall = collector.prevalence(by="all", last=None, **asked)
+            if 1 < len(totals["groups"]) <= _GROUPS_SHOWN:
+                asked["per_group"] = True
+                groups = collector.prevalence(by="all", last=None, **asked)
         return self.pages.dashboard(
-            about=collector.about(), totals=collector.totals(), shares=shares, overall=overall
+            about=collector.about(), totals=totals, shares=shares, overall=overall, groups=groups
         )
 
     async def device(self, request: Request) -> Response:
