@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import resource
 import secrets
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -184,8 +184,10 @@ def test_csv(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_full_disk_leaves_no_part_of_an_export(store: Store, tmp_path: Path, ending: str) -> None:
-    importlib.import_module("pyarrow.parquet")  # bytecode written under the limit stays truncated
+def test_a_full_disk_leaves_no_part_of_an_export(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would stay truncated for later runs
     before = sorted(tmp_path.iterdir())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
