@@ -63,6 +63,12 @@ def test_whoever_sends_the_head_too_slowly_is_cut_off(
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
 
 
+def test_unfinished_handshakes_take_a_place() -> None:
+    """What such a place means is tested on the fleet's services, which share it."""
+    with bound_socket("127.0.0.1", 0) as listening:
+        assert isinstance(listening, connections.LimitedSocket)
+
+
 def test_a_body_that_drips_in_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
     head = f"POST {ENROL_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n"

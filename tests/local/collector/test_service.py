@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import re
+import resource
 import secrets
 import socket
 import ssl
@@ -309,6 +310,11 @@ class TestLimits:
         status, answer = posted(served, tmp_path / "device.json", plain)
         assert (status, "at most" in answer["error"]) == (413, True)
         assert asked(served, "POST", ENROL_PATH, b"x" * 5000)[0] == 413
+
+    def test_connections_have_room(self, served: CollectorProcess) -> None:
+        """Seen to fail at 1aadbb1: 2,000 connections were let in under a limit of 1,024 files."""
+        soft, hard = resource.prlimit(served.pid, resource.RLIMIT_NOFILE)
+        assert soft == hard
 
     def test_heads(self, served: CollectorProcess) -> None:
         with (
