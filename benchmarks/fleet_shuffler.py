@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
 from pathlib import Path
 
+from tacit.arena.record import commit
 from tacit.fleet.deployment.batches.pools import PermutedPool
 from tacit.fleet.deployment.batches.registry import Registry
 from tacit.fleet.deployment.batches.signatures import digest_of, new_signing_key, sign
@@ -92,17 +92,6 @@ def peak_bytes_per_report(*, n: int, size: int) -> float:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / n
-
-
-def commit() -> str:
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent,
-        check=False,
-    )
-    return found.stdout.strip() or "unknown"
 
 
 def main() -> int:

@@ -1,11 +1,12 @@
-"""How often the intervals of a prevalence hold the true share, by channel and number of releases.
+"""How often the intervals of a prevalence hold the true share: the table of docs/guide/local.md.
 
-    python benchmarks/local_coverage.py [--draws 2000] [--out FILE]
+    python benchmarks/local_coverage.py [--draws 2000] [--every] [--out FILE]
 
-Trains label and place releases at epsilon 2 on ArrowHead (three classes), with both channels,
-draws the counts of n releases from a population with stated shares as often as asked, and counts
-how often the interval of 95 % holds the share, for shares of device labels and of true classes.
-Classes err, and labels have their places, as the model says. Prints one JSON line for each.
+Two classes (ItalyPowerDemand, k-ary randomised response at epsilon 2): the coverage over all
+outcomes of n releases, the worst of 21 shares, and two intervals. Three classes (ArrowHead at
+epsilon 1): counts are drawn from a population with stated shares as often as asked, and the worst
+class is told; classes err as the model says. With --every also label and place releases with both
+channels, for shares of device labels and of true classes. Prints one JSON line for each.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from scipy import stats
 
 from tacit.arena.record import commit, versions
 from tacit.arrays import Floats
@@ -32,6 +34,7 @@ from tacit.local.releases.place import PlaceHead
 SHARES = np.array([0.6, 0.3, 0.1])
 SIZES = (1, 5, 50, 600, 10**6)
 LEVEL = 0.95
+Release = Literal["label", "place"]
 NEARLY = 1e-12  # shares at the end of the range meet limits there
 
 
@@ -57,28 +60,79 @@ def coverage(model: LocalModel, *, n: int, of: Target, draws: int) -> Floats:
     return np.asarray(hits / draws)
 
 
-def lines(draws: int) -> Iterator[dict[str, Any]]:
-    data = load_dataset("ArrowHead")
-    releases: tuple[Literal["label", "place"], ...] = ("label", "place")
-    channels: tuple[ChannelKind, ...] = ("krr", "optimal")
+def covering(model: LocalModel, *, n: int, share: float) -> tuple[int, int]:
+    """The hits of class 0 whose interval holds the share: from the first to before the second."""
+
+    def first(side: int) -> int:
+        below, above = -1, n + 1  # limits rise with the hits
+        while above - below > 1:
+            middle = (below + above) // 2
+            found = prevalence_of_counts(model, np.array([middle, n - middle]), level=LEVEL)
+            if int(found.low[0] > share) - int(found.high[0] < share) >= side:
+                above = middle
+            else:
+                below = middle
+        return above
+
+    return first(0), first(1)
+
+
+def exact_coverage(model: LocalModel, *, n: int, share: float) -> float:
+    assert isinstance(model.head, ChannelHead)
+    off, on = float(model.head.channel[1, 0]), float(model.head.channel[0, 0])
+    law = stats.binom(n, share * on + (1.0 - share) * off)
+    start, stop = covering(model, n=n, share=share)
+    return float(law.cdf(stop - 1) - law.cdf(start - 1))
+
+
+def two_classes() -> Iterator[dict[str, Any]]:
+    model = model_for("ItalyPowerDemand", 2.0, "label", "krr")
+    assert isinstance(model.head, ChannelHead)
+    off, on = float(model.head.channel[1, 0]), float(model.head.channel[0, 0])
+    for n in SIZES:
+        shares = np.linspace(0.0, 1.0, 21)
+        hits = round(n * (0.3 * on + 0.7 * off))
+        some, none = (
+            prevalence_of_counts(model, np.array([count, n - count]), level=LEVEL)
+            for count in (hits, 0)
+        )
+        yield {
+            "classes": 2, "epsilon": 2.0, "n": n, "level": LEVEL,
+            "worst": min(exact_coverage(model, n=n, share=float(share)) for share in shares),
+            "interval_of_a_share_of_.3": [float(some.low[0]), float(some.high[0])],
+            "interval_without_a_hit": [float(none.low[0]), float(none.high[0])],
+        }  # fmt: skip
+
+
+def model_for(data: str, epsilon: float, release: Release, channel: ChannelKind) -> LocalModel:
+    found = load_dataset(data)
+    made: Any = DPSoftShapeClassifier(epsilon, release=release, channel=channel, random_state=0)
+    model: LocalModel = made.fit(found.X_train, found.y_train).model_
+    return model
+
+
+def three_classes(draws: int, *, every: bool) -> Iterator[dict[str, Any]]:
+    releases: tuple[Release, ...] = ("label", "place") if every else ("label",)
+    channels: tuple[ChannelKind, ...] = ("krr", "optimal") if every else ("krr",)
+    targets: tuple[Target, ...] = ("device_labels", "classes") if every else ("classes",)
     for release, channel in product(releases, channels):
-        made: Any = DPSoftShapeClassifier(2.0, release=release, channel=channel, random_state=0)
-        model = made.fit(data.X_train, data.y_train).model_
-        targets: tuple[Target, ...] = ("device_labels", "classes")
+        model = model_for("ArrowHead", 1.0, release, channel)
         for of, n in product(targets, SIZES):
             held = coverage(model, n=n, of=of, draws=draws)
             yield {
-                "release": release, "channel": channel, "of": of, "n": n, "draws": draws,
-                "level": LEVEL, "coverage": held.round(4).tolist(), "worst": float(held.min()),
+                "classes": 3, "epsilon": 1.0, "release": release, "channel": channel, "of": of,
+                "n": n, "draws": draws, "level": LEVEL, "coverage": held.round(4).tolist(),
+                "worst": float(held.min()),
             }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--every", action="store_true", help="all releases, channels and shares")
     parser.add_argument("--out", type=Path, help="append the lines to this file")
     options = parser.parse_args()
-    for line in lines(options.draws):
+    for line in chain(two_classes(), three_classes(options.draws, every=options.every)):
         text = json.dumps({**line, "commit": commit(), "versions": versions()})
         print(text, flush=True)
         if options.out is not None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from collector_parts import counting_model
+from collector_parts import SetClock, counting_model
 from collector_process import CollectorProcess
 from command import assert_refused, tacit
 from local_problems import italy, model_of, trained
+from tacit.local.collector.storage.clock import DAY_SECONDS
+from tacit.local.collector.storage.store import Store
 
 Capture = pytest.CaptureFixture[str]
 
@@ -80,6 +83,17 @@ def test_what_serve_refuses(capsys: Capture, bundle: Path, tmp_path: Path) -> No
     ):
         assert_refused(tacit(capsys, "serve", bundle, "--store", store, *options), *words)
         assert not store.exists()
+    for needless in (
+        ("--reader-token", "t"),
+        ("--cert", "c.pem", "--key", "k.pem"),
+        ("--insecure",),
+        ("--allow-origin", "https://a"),
+        ("--certificate-name", "a"),
+        ("--files", "f"),
+        ("--keep-days", 3, "--keep-count-days", 4),
+    ):
+        named = [str(word) for word in needless if str(word).startswith("--")]
+        assert_refused(tacit(capsys, "serve", bundle, *needless), *named, "--store")
     nowhere = tmp_path / "none" / "r.db"
     free = ("--port", 0)  # the default one may be in use on this machine
     refused = tacit(capsys, "serve", bundle, "--store", nowhere, *free)
@@ -141,3 +155,19 @@ def test_a_collector_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
     key.write_text("{}")
     key.chmod(0o600)
     assert_refused(tacit(capsys, "send", release, *call), "not a device key")
+
+
+def test_a_store_that_a_wrong_clock_used_is_recovered(
+    capsys: Capture, bundle: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.db"
+    ahead = SetClock(time.time() + 2 * DAY_SECONDS)
+    Store.open(str(path), model=counting_model(), clock=ahead).close()
+    refused = tacit(capsys, "collector", "show", path)
+    assert_refused(refused, "tacit collector clock")
+    looked = tacit(capsys, "collector", "clock", path, "--json").json
+    assert looked["last_seen"] > looked["now"]
+    assert_refused(tacit(capsys, "collector", "show", path), "tacit collector clock")
+    settled = tacit(capsys, "collector", "clock", path, "--confirm", "--json").json
+    assert settled["last_seen"] <= settled["now"]
+    assert tacit(capsys, "collector", "show", path).code == 0

@@ -176,6 +176,12 @@ def test_release_debits_and_classify_answers(capsys: Capture, bundle: Path, tmp_
     assert made["series"] == 1029
     labels = tacit(capsys, "classify", bundle, "--releases", out, "--json").json["labels"]
     assert len(labels) == 1029
+    asked = ("--prevalence", "--of", "classes", "--level", 0.8, "--json")
+    shares = tacit(capsys, "classify", bundle, "--releases", out, *asked).json["prevalence"]
+    assert (shares["of"], shares["level"]) == ("classes", 0.8)
+    assert_refused(
+        tacit(capsys, "classify", bundle, "--releases", out, "--of", "classes"), "--prevalence"
+    )
     again = tacit(
         capsys, "release", bundle, "--data", "ItalyPowerDemand", "--out", tmp_path / "again.json",
         "--ledger", db,

@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from command import assert_refused, tacit
 from contract import aeon_contract, check_tacit_classifier, toy_problem
+from fleet_localhost import free_ports
 from tacit import DPHybridClassifier, DPTimeFLClassifier
+from tacit.data import load_dataset
 from tacit.errors import BudgetExceeded, BundleError, TacitError
+from tacit.fleet.deployment.analyser_state import AnalyserRound, AnalyserState
+from tacit.fleet.deployment.config import read_run
+from tacit.fleet.deployment.setup import FleetRequest, Hosts, set_up
+from tacit.fleet.learning.head import HeadModel
+from tacit.fleet.learning.learner import Learner, model_to_bytes
 from tacit.ledger import Ledger
 from tacit.local.bundle import read_bundle, write_bundle
 from tacit.local.device import Device
@@ -142,6 +150,64 @@ def test_a_fleets_model_file_becomes_a_classifier(tmp_path: Path) -> None:
     assert made.training_guarantee_ == fleet.guarantee_
     np.testing.assert_array_equal(made.device_labels(X), fleet.predict(X))
     assert made.predict(X[:3]).shape == (3,)
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "distributed"])
+def test_a_deployed_fleet_becomes_a_bundle(
+    mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the analyser's folder to a released label, with both guarantees on the way."""
+    folder = tmp_path / "fleet"
+    data = load_dataset("ItalyPowerDemand")
+    request = FleetRequest(
+        n_nodes=3, rounds=2, epsilon=8.0, delta=1e-5, n_min=3, n_kernels=8,
+        round_seconds=4.0, mechanism=mechanism,
+    )  # fmt: skip
+    set_up(folder, data, request, Hosts(port=free_ports(19)), seed=0)
+    out = tmp_path / "bundle"
+    call = ("--release-epsilon", 5, "--out", out, "--json")
+    assert_refused(tacit(capsys, "fleet", "export", folder, *call), "run the fleet first")
+    assert not out.exists()
+    fleet = read_run(folder / "plan.toml")
+    learner = Learner(fleet.plan)
+    shape = (len(fleet.plan.classes) - 1, fleet.plan.n_features)
+    average = np.random.default_rng(0).standard_normal(shape)
+    head = HeadModel(average, average, average, 1, 1)
+    done = AnalyserRound(
+        round_number=1, batch_id="0" * 32, n=3, left_out=0, released=True, epsilon=4.0
+    )
+    state = AnalyserState(model=model_to_bytes(head), next_round=2, history=(done,))
+    (folder / "analyser" / "state").mkdir(parents=True, exist_ok=True)
+    (folder / "analyser" / "state" / "checkpoint.npz").write_bytes(state.to_bytes(fleet.run))
+    made = tacit(capsys, "fleet", "export", folder / "analyser", *call)
+    assert made.code == 0, made.err
+    stated = learner.spent([3])
+    assert stated is not None
+    assert made.json["guarantee"]["training"] == stated.to_dict()
+    assert made.json["guarantee"]["release"]["epsilon"] == 5.0
+    assert made.json["guarantee"]["both"]["unit"] == "person"
+    loaded = DPHybridClassifier.load(out)
+    assert loaded.training_guarantee_ == stated
+    labels = learner.predict(state.model, data.X_test[:20])
+    np.testing.assert_array_equal(loaded.device_labels(data.X_test[:20]), labels)
+    releases = tmp_path / "releases.json"
+    sent = tacit(capsys, "release", out, "--data", "ItalyPowerDemand", "--out", releases, "--json")
+    assert sent.json["training"] == stated.to_dict()
+    assert_refused(tacit(capsys, "fleet", "export", folder, *call), "holds a bundle")
+
+
+def test_formats_without_public_features_are_refused(
+    fitted: DPHybridClassifier, tmp_path: Path
+) -> None:
+    fitted.export_device(tmp_path / "device.tacit", format="npz")
+    assert Device.load(tmp_path / "device.tacit").guarantee == fitted.guarantee_
+    for format in ("web", "c"):
+        with pytest.raises(TacitError, match="export it with format 'npz'") as refusal:
+            fitted.export_device(tmp_path / format, format=format)
+        assert "\n" not in str(refusal.value)
+        assert not (tmp_path / format).exists()
+    with pytest.raises(TacitError, match="format must be one of"):
+        fitted.export_device(tmp_path / "x", format="tflite")  # type: ignore[arg-type]
 
 
 def test_prevalence_says_that_the_rate_was_stated(fitted: DPHybridClassifier) -> None:

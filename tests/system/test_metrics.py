@@ -50,3 +50,12 @@ def test_a_taken_port_is_refused_in_one_sentence() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(TacitError, match=f"cannot listen on {address}: Address already"):
             serve_metrics(address, part="node", figures=dict)
+
+
+def test_a_light_node_is_told_the_one_package_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has three packages; the extra `fleet` would bring all of Flower."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(TacitError, match=r"type: pip install prometheus-client$"):
+        serve_metrics("127.0.0.1:0", part="node", figures=dict)

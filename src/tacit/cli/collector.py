@@ -171,6 +171,38 @@ def revoke_command(
     emit({"device": name, "revoked": True, "erased": erased}, as_json=as_json)
 
 
+@app.command("clock")
+def clock_command(
+    store: StoreArgument,
+    confirm: Annotated[
+        bool,
+        typer.Option("--confirm", help="This machine's clock is right: go by it from now on."),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare this machine's clock with a store's last use, and settle which of them is right.
+
+    After a collector ran with a clock ahead, stop every collector of the store, set the clock
+    right, and confirm it: what was counted on days still to come then counts from today.
+
+    Example: `tacit collector clock releases.db --confirm`
+    """
+    from tacit.local.collector.retention import confirm_clock
+    from tacit.local.collector.storage.clock import time_of
+    from tacit.local.collector.storage.store import Store
+
+    with closing(Store.open(store, any_clock=True)) as opened:
+        moved = confirm_clock(opened) if confirm else 0
+        seen, now = opened.last_seen(), opened.clock.now()
+        result = {
+            "now": time_of(now),
+            "last_seen": time_of(seen),
+            "confirmed": confirm,
+            "moved": moved,
+        }
+    emit(result, as_json=as_json)
+
+
 @app.command("erase")
 def erase_command(
     store: StoreArgument,

@@ -18,6 +18,7 @@ from tacit.cli.common import (
     print_table,
 )
 from tacit.cli.ledger import AnchorOption
+from tacit.cli.manner.choices import Target
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -142,6 +143,13 @@ def classify_command(
     prevalence: Annotated[
         bool, typer.Option("--prevalence", help="Also estimate how common each class is.")
     ] = False,
+    of: Annotated[
+        Target,
+        typer.Option("--of", help="Prevalence of what devices would say, or of the true classes."),
+    ] = "device_labels",
+    level: Annotated[
+        float, typer.Option("--level", help="Level of the intervals of --prevalence.")
+    ] = 0.95,
     as_json: JsonFlag = False,
 ) -> None:
     """Classify releases; needs no series.
@@ -151,6 +159,8 @@ def classify_command(
     from tacit.local.prevalence import estimate_prevalence
     from tacit.local.release import load_releases
 
+    if not prevalence and (of, level) != ("device_labels", 0.95):
+        raise TacitError("--of and --level belong to --prevalence; give it too.")
     model = load_bundle(bundle)
     received = load_releases(*releases)
     result: dict[str, Any] = {
@@ -165,7 +175,7 @@ def classify_command(
             "edges": found.edges.tolist(),
             "posterior": found.posterior.round(6).tolist(),
         }
-    shares = estimate_prevalence(model, received) if prevalence else None
+    shares = estimate_prevalence(model, received, of=of, level=level) if prevalence else None
     if shares is not None:
         result["prevalence"] = shares.to_dict()
         if shares.warning is not None:

@@ -72,6 +72,19 @@ def serve_command(
     needs("studio", "starlette", "uvicorn", "prometheus_client", what="'tacit serve'")
     log_to_standard_error(log_format)
     if store is None:
+        _check_needless(
+            {
+                "--cert": cert,
+                "--key": key,
+                "--certificate-name": names,
+                "--files": files,
+                "--insecure": insecure or None,
+                "--reader-token": reader_token,
+                "--allow-origin": allow_origin,
+                "--keep-days": keep_days,
+                "--keep-count-days": keep_count_days,
+            }
+        )
         _serve_without_store(load_bundle(bundle), host, port, as_json=as_json)
         return
     needs("studio", "jinja2", what="'tacit serve --store'")
@@ -98,6 +111,16 @@ def serve_command(
     )
 
 
+def _check_needless(given: dict[str, object]) -> None:
+    """Refuse what a service without a store would ignore, above all what protects it."""
+    needless = [name for name, value in given.items() if value]
+    if needless:
+        raise TacitError(
+            f"{', '.join(needless)} is for a collector; give --store too, or leave it out: without "
+            "a store the service keeps nothing and uses plain HTTP."
+        )
+
+
 def _serve_without_store(model: LocalModel, host: str, port: int, *, as_json: bool) -> None:
     from tacit.local.collector.server import bound_socket, serve
 
@@ -117,7 +140,7 @@ def _collect(
     **settings: Any,
 ) -> None:
     """Open everything that may be refused, say where it listens, and serve."""
-    from tacit.local.collector.server import bound_socket, collecting_server
+    from tacit.local.collector.server import bound_socket, collecting_server, run
     from tacit.local.collector.service import Collector
     from tacit.local.collector.storage.store import Store
     from tacit.report.collector_pages import collector_pages
@@ -130,7 +153,7 @@ def _collect(
         server = collecting_server(collector, tls=files, pages=collector_pages(model), **settings)
         taken = listening.getsockname()[1]
         emit(_address(bound[0], taken, files, store, model), as_json=as_json)
-        server.run(sockets=[listening])
+        run(server, listening)
 
 
 def _check_access(

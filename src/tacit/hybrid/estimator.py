@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.errors import TacitError, check_epsilon
 from tacit.fleet.estimator import ClientClassifier, DPTimeFLClassifier
-from tacit.fleet.model import load_fleet_model
+from tacit.fleet.model import FleetModel, load_fleet_model
 from tacit.guarantee import DpGuarantee, composed
 from tacit.hybrid.bridge import RECOGNITION, release_model, stated_confusion
 from tacit.ledger import Ledger
 from tacit.local.bundle import bundle_folder
 from tacit.local.device import release_rows
 from tacit.local.estimator import MODEL_FILE
+from tacit.local.exports.write import Format, export_model
 from tacit.local.model import LocalModel, classes_of, load_model
 from tacit.local.release import Release
 from tacit.local.releases.label import LabelHead
@@ -137,8 +138,13 @@ class DPHybridClassifier(ClientClassifier):
         release_epsilon: float,
         recognition: float = RECOGNITION,
     ) -> DPHybridClassifier:
-        """A classifier from a model that a fleet has trained: 'tacit train timefl --out FILE'."""
-        trained = load_fleet_model(Path(path))
+        """A classifier from a model that a fleet has trained.
+
+        `path` is a file of 'tacit train timefl --out', or the folder of a deployment: the fleet's,
+        its analyser's, or `runs/RUN` of an earlier run. Nobody's series are looked at, and nothing
+        is spent: `recognition` is stated, not measured.
+        """
+        trained = _trained_model(Path(path))
         plan = trained.plan
         model = release_model(
             plan,
@@ -210,10 +216,13 @@ class DPHybridClassifier(ClientClassifier):
         codes = self.model_.head.summarise(self.model_.check_series(X))
         return np.asarray(self.classes_[codes])
 
-    def export_device(self, path: str | os.PathLike[str]) -> None:
-        """Write the one file that a device needs (see `tacit.local.device`)."""
+    def export_device(self, path: str | os.PathLike[str], format: Format = "npz") -> None:
+        """Write the one file that a device needs (see `tacit.local.device`).
+
+        `web` and `c` hold random kernels only, and refuse the public features of a fleet.
+        """
         self._check_is_fitted()
-        self.model_.save(path)
+        export_model(self.model_, path, format=format)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the classifier to a folder, with both guarantees; `load` reads it back."""
@@ -237,3 +246,11 @@ class DPHybridClassifier(ClientClassifier):
             "release_epsilon": 40.0,
             "random_state": 0,
         }
+
+
+def _trained_model(path: Path) -> FleetModel:
+    if not path.is_dir():
+        return load_fleet_model(path)
+    from tacit.fleet.deployment.analyser_state import read_fleet_model
+
+    return read_fleet_model(path)

@@ -45,9 +45,10 @@ def dashboard(
     totals: dict[str, Any],
     shares: dict[str, Any] | None,
     overall: dict[str, Any] | None,
+    groups: dict[str, Any] | None = None,
 ) -> str:
     """The dashboard as one page."""
-    body = dashboard_body(about=about, totals=totals, shares=shares, overall=overall)
+    body = dashboard_body(about=about, totals=totals, shares=shares, overall=overall, groups=groups)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return _document("Collected releases", body, policy=policy)
 
@@ -58,9 +59,13 @@ def dashboard_body(
     totals: dict[str, Any],
     shares: dict[str, Any] | None,
     overall: dict[str, Any] | None,
+    groups: dict[str, Any] | None = None,
     more: str = "",
 ) -> Markup:
-    """What the collector's own page and the studio's show; `more` follows the figures."""
+    """What the collector's own page and the studio's show; `more` follows the figures.
+
+    `groups` are the shares of each group over all time.
+    """
     stated = from_dict(about["guarantee"])
     epsilon = about["guarantee"].get("epsilon")
     return Markup(
@@ -70,6 +75,7 @@ def dashboard_body(
             about=about,
             totals=totals,
             shares=shares,
+            groups=groups,
             epsilon=None if epsilon is None else rounded_up(epsilon),
             chart=Markup(share_chart(shares)) if shares and shares["periods"] else "",
             guarantee=Markup(guarantee_html(stated)),

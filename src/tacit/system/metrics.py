@@ -6,11 +6,12 @@ prometheus_client is imported only when a page is asked for.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tacit.errors import TacitError
-from tacit.system.extras import needs
+from tacit.system.extras import MissingExtra
 
 if TYPE_CHECKING:
     from http.server import HTTPServer
@@ -40,7 +41,11 @@ def gauges(part: str, figures: Figures) -> CollectorRegistry:
 
 def serve_metrics(address: str, *, part: str, figures: Figures) -> HTTPServer:
     """Answer `GET /metrics` at HOST:PORT from a thread of its own, until the process ends."""
-    needs("fleet", "prometheus_client", what="'--metrics'")
+    if importlib.util.find_spec("prometheus_client") is None:  # a light node has no extra
+        raise MissingExtra(
+            "'--metrics' needs prometheus_client, which is not installed; type: pip install "
+            "prometheus-client"
+        )
     from prometheus_client import start_http_server
 
     host, _, port = address.rpartition(":")

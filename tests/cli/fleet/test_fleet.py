@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from command import assert_refused, tacit
-from tacit.cli.fleet.commands import _draw_status, _shown
+from tacit.cli.fleet.status import draw_status, shown
 from tacit.fleet.deployment import setup
 from tacit.fleet.deployment.batches.registry import Registry
 from tacit.fleet.deployment.batches.signatures import public_half
@@ -251,6 +251,19 @@ def test_status_without_services_says_what_to_start(folder: Path, capsys: Captur
     assert_refused(tacit(capsys, "fleet", "status", folder / "server"), "tacit fleet analyser")
 
 
+@pytest.mark.parametrize("part", ["shuffler", "analyser"])
+def test_who_holds_one_service_is_told_to_start_it(
+    folder: Path, capsys: Capture, part: str
+) -> None:
+    config = folder / part / f"{part}.toml"
+    text = config.read_text()
+    for port in ("9441", "9443"):
+        text = text.replace(f"port = {port}", "port = 9")
+    config.write_text(text)
+    refused = tacit(capsys, "fleet", "status", folder / part)
+    assert_refused(refused, f"tacit fleet {part}", "https://127.0.0.1:9")
+
+
 def test_up_wants_a_fleet(tmp_path: Path, capsys: Capture) -> None:
     assert_refused(tacit(capsys, "fleet", "up", tmp_path), "tacit fleet init")
 
@@ -344,7 +357,7 @@ def test_the_status_is_a_table(capsys: Capture) -> None:
         for i in (1, 2)
     ]
     shuffler = {"round": 3, "received": None, "n_min": 2, "trouble": None, "enough_reports": False}
-    _draw_status(
+    draw_status(
         {
             "run": "r1",
             "round": 3,
@@ -369,6 +382,10 @@ def test_the_status_is_a_table(capsys: Capture) -> None:
         assert words in drawn
     assert "left out" in drawn
     assert "2.0001" in drawn, "what is shown is rounded up"
+    draw_status({"shuffler": {**shuffler, "run": "r1", "finished": False, "forwarded": 2}})
+    drawn = capsys.readouterr().out
+    assert "rounds forwarded: 2" in drawn
+    assert "too few of at least 2 reports" in drawn
 
 
 def test_figures_need_an_address(folder: Path, capsys: Capture) -> None:
@@ -383,5 +400,5 @@ def test_figures_need_an_address(folder: Path, capsys: Capture) -> None:
 
 
 def test_a_finished_run_is_in_its_last_round() -> None:
-    assert _shown({"round": 3, "rounds": 2, "finished": True})["round"] == 2
-    assert _shown({"round": 1, "rounds": 2, "finished": False})["round"] == 1
+    assert shown({"round": 3, "rounds": 2, "finished": True})["round"] == 2
+    assert shown({"round": 1, "rounds": 2, "finished": False})["round"] == 1

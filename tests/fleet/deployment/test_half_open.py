@@ -16,9 +16,9 @@ import uvicorn
 
 from fleet_localhost import free_ports, local_fleet
 from tacit.fleet.deployment.http import _bare_app
-from tacit.fleet.deployment.serving import connections
-from tacit.fleet.deployment.serving.connections import LimitedProtocol, listen
 from tacit.system.certificates import self_signed, trust_only
+from tacit.system.serving import connections
+from tacit.system.serving.connections import LimitedProtocol, listen
 
 MOST = 4
 SILENT = b""

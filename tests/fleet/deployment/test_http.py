@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from command import tacit
 from fleet_localhost import LocalFleet, local_fleet, wait_until
 from tacit.errors import TacitError
 from tacit.fleet.deployment import run
@@ -62,7 +63,7 @@ def ask_all(fleet: LocalFleet, round_number: int) -> list[Acknowledgement]:
 
 
 @pytest.mark.seconds
-def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
+def test_rounds_crashes_and_restarts(fleet: LocalFleet, capsys: pytest.CaptureFixture[str]) -> None:
     local_epsilon = Learner(fleet.fleet.plan).node_cost(1).epsilon
     wait_for_round(fleet, 1)
 
@@ -71,6 +72,14 @@ def test_rounds_crashes_and_restarts(fleet: LocalFleet) -> None:
         answers = list(pool.map(lambda name: ask(fleet, name, 1), NODES))
     assert all(answer.accepted for answer in answers)
     wait_for_round(fleet, 2)
+    # Whoever runs one of the services asks it alone, and draws the answer.
+    shuffler = tacit(capsys, "fleet", "status", fleet.folder / "shuffler", "--json").json
+    assert shuffler["shuffler"]["round"] == 2
+    assert shuffler["shuffler"]["run"] == fleet.fleet.run
+    analyser = tacit(capsys, "fleet", "status", fleet.folder / "analyser", "--json").json
+    assert (analyser["round"], analyser["shuffler"]) == (2, None)
+    for part, words in (("shuffler", "rounds forwarded"), ("analyser", "not asked")):
+        assert words in tacit(capsys, "fleet", "status", fleet.folder / part).out
 
     # The shuffler dies with reports in memory: the nodes send the same bytes again.
     assert ask(fleet, "node-1", 2).accepted

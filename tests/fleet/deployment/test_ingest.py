@@ -16,8 +16,8 @@ import pytest
 from tacit.fleet.deployment.analyser import Analyser
 from tacit.fleet.deployment.http import analyser_ingest_app
 from tacit.fleet.deployment.seal import Sealer, new_key
-from tacit.fleet.deployment.serving import bodies
 from tacit.fleet.reports.privunit import shuffled_guarantee
+from tacit.system.serving import bodies
 
 RUN = "run1"
 PRIVATE, PUBLIC = new_key()
@@ -151,7 +151,7 @@ def test_one_body_is_read_at_a_time(tmp_path: Path) -> None:
 def test_a_sender_that_falls_silent_loses_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(bodies, "PAUSE_SECONDS", 0.05)
 
     async def story(client: httpx.AsyncClient, analyser: Analyser, rule: Slow) -> None:
         silent = Body(sealed_batch(), hold=asyncio.Event())

@@ -23,12 +23,20 @@ from tacit.fleet.deployment import batch_delivery
 from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.batches.pools import Refused
 from tacit.fleet.deployment.batches.registry import Registry, write_registry
-from tacit.fleet.deployment.http import analyser_ingest_app, analyser_public_app, shuffler_app
-from tacit.fleet.deployment.serving import bodies, connections
+from tacit.fleet.deployment.http import (
+    _bare_app,
+    analyser_ingest_app,
+    analyser_public_app,
+    shuffler_app,
+)
+from tacit.fleet.deployment.members.routes import add_membership
+from tacit.fleet.deployment.serving import bodies
 from tacit.fleet.deployment.shuffler_state import Batch
 from tacit.fleet.plan import FleetPlan
 from tacit.fleet.reports.calibration import make_plan
 from tacit.system.files import write_atomic
+from tacit.system.serving import bodies as shared_bodies
+from tacit.system.serving import connections
 
 N, LENGTH = 4, 24
 X = generated_signals(1, 1, LENGTH, np.random.default_rng(1))
@@ -375,7 +383,8 @@ def test_half_a_head_is_cut_off(
 
 
 def test_a_report_that_drips_in_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "_REPORT_SECONDS", 0.3)
+    monkeypatch.setattr(bodies, "REPORT_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
     fleet = TwoServers(plan("privunit"), tmp_path, n=N)
     fleet.shuffler.open_round(1)
 
@@ -386,19 +395,47 @@ def test_a_report_that_drips_in_is_cut_off(tmp_path: Path, monkeypatch: pytest.M
                 f"POST /v1/reports/{RUN}/1 HTTP/1.1\r\nhost: x\r\n"
                 f"content-length: {fleet.shuffler.body_bytes}\r\n\r\n"
             )
-            reader, writer = await raw(url, head.encode())
-            async with asyncio.timeout(30):
-                for _ in range(1000):
-                    writer.write(secrets.token_bytes(1))
-                    await asyncio.sleep(0.02)
-                    if reader._buffer:  # type: ignore[attr-defined]
-                        break
-                assert b"408" in await reader.readline()
-            writer.close()
+            await drips(url, head)
 
     asyncio.run(story())
     assert fleet.shuffler.received == 0
     fleet.close()
+
+
+async def drips(url: str, head: str) -> None:
+    """Send a body byte by byte until the service has had enough, says so, and cuts off."""
+    reader, writer = await raw(url, head.encode())
+    async with asyncio.timeout(30):
+        for _ in range(1000):
+            writer.write(secrets.token_bytes(1))
+            await asyncio.sleep(0.02)
+            if reader._buffer:  # type: ignore[attr-defined]
+                break
+        assert b"408" in await reader.readline()
+        while not reader.at_eof() and reader.exception() is None:  # then its connection ends
+            writer.write(b" ")
+            await asyncio.sleep(0.02)
+            with contextlib.suppress(TimeoutError, ConnectionResetError):
+                async with asyncio.timeout(0.01):
+                    await reader.read(1000)
+    writer.close()
+
+
+@pytest.mark.parametrize("kind", ["join", "member", "leave", "rekey"])
+def test_a_membership_request_that_drips_in_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Seen to fail at 1aadbb1: 4,096 bytes at one a minute held a connection for days."""
+    monkeypatch.setattr(shared_bodies, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+
+    async def story() -> None:
+        app = _bare_app(None)
+        add_membership(app, folder=tmp_path, part="shuffler")
+        async with listening(app) as url:
+            await drips(url, f"POST /v1/{kind} HTTP/1.1\r\nhost: x\r\ncontent-length: 4096\r\n\r\n")
+
+    asyncio.run(story())
 
 
 def test_beyond_the_most_connections_the_next_is_told_to_come_back(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import resource
 import secrets
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,13 @@ from local_problems import model_of, trained
 from tacit.errors import TacitError
 from tacit.local.collector.counts import class_shares, count_symbols, totals_of
 from tacit.local.collector.export import export_releases
-from tacit.local.collector.retention import QUIET_SECONDS, Retention, erase_old, may_erase
+from tacit.local.collector.retention import (
+    QUIET_SECONDS,
+    Retention,
+    confirm_clock,
+    erase_old,
+    may_erase,
+)
 from tacit.local.collector.storage.clock import DAY_SECONDS
 from tacit.local.collector.storage.store import Store, store_uploads
 from tacit.local.collector.uploads import UploadReader
@@ -97,6 +104,66 @@ def test_nothing_is_erased_soon_after_the_start(tmp_path: Path) -> None:
     assert may_erase(store)
 
 
+def counted_days(store: Store) -> list[tuple[int, str, int]]:
+    found = store.read("SELECT day, grp, sum(n) FROM collector_counts GROUP BY day, grp ORDER BY 1")
+    singles = store.read("SELECT day, count(*) FROM collector_releases GROUP BY day ORDER BY 1")
+    assert [(day, n) for day, n in singles] == [(day, n) for day, _, n in found]
+    return [(int(day), str(group), int(n)) for day, group, n in found]
+
+
+@pytest.mark.parametrize("ahead", [1, 400])
+def test_a_start_with_a_clock_ahead_can_be_undone(tmp_path: Path, ahead: int) -> None:
+    """Seen to fail at 1aadbb1: the store was refused for ever once the clock was right again."""
+    path, right = tmp_path / "a.db", SetClock()
+    store = open_store(path, clock=right)
+    device = enrolled(store)
+
+    def put(opened: Store, window: str) -> None:
+        day = opened.clock.day()
+        sent = [upload(device, [window], [0])]
+        opened.write(lambda database: store_uploads(database, sent, day=day))
+
+    put(store, "before")
+    store.close()
+    wrong = open_store(path, clock=SetClock(right.now() + ahead * DAY_SECONDS))
+    put(wrong, "ahead")
+    wrong.clock.passes(QUIET_SECONDS)  # type: ignore[attr-defined]
+    if ahead > 3:  # then nothing is believed, and so nothing is lost
+        assert not may_erase(wrong)
+        assert "--confirm" in (wrong.clock_doubt() or "")
+        with pytest.raises(TacitError, match="nothing is erased until"):
+            erase_old(wrong, Retention(releases_days=1))
+        wrong.close()
+        open_store(path, clock=SetClock(right.now())).close()
+    else:
+        wrong.close()
+        with pytest.raises(TacitError, match="--confirm"):
+            open_store(path, clock=SetClock(right.now()))
+    today = right.day()
+    store = Store.open(str(path), clock=SetClock(right.now()), any_clock=True)
+    assert counted_days(store) == [(today, "", 1), (today + ahead, "", 1)]
+    assert confirm_clock(store) == 1
+    assert confirm_clock(store) == 0
+    assert counted_days(store) == [(today, "", 2)]
+    store.close()
+    again = open_store(path, clock=SetClock(right.now() + QUIET_SECONDS))
+    assert again.clock_doubt() is None
+
+
+def test_after_a_long_pause_the_clock_is_confirmed_once(tmp_path: Path) -> None:
+    start = SetClock()
+    open_store(tmp_path / "a.db", clock=start).close()
+    late = SetClock(start.now() + 30 * DAY_SECONDS)
+    store = open_store(tmp_path / "a.db", clock=late)
+    late.passes(QUIET_SECONDS)
+    enrolled(store)  # being used does not make the clock right
+    assert not may_erase(store)
+    confirm_clock(store)
+    assert may_erase(store)
+    assert erase_old(store, Retention(releases_days=1)) == 0
+    store.close()
+
+
 def test_days_to_keep_must_be_whole_and_positive() -> None:
     for wrong in (0, -1):
         with pytest.raises(TacitError, match="--keep-days"):
@@ -117,7 +184,10 @@ def test_csv(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_full_disk_leaves_no_part_of_an_export(store: Store, tmp_path: Path, ending: str) -> None:
+def test_a_full_disk_leaves_no_part_of_an_export(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would stay truncated for later runs
     before = sorted(tmp_path.iterdir())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import re
+import resource
 import secrets
 import socket
 import ssl
@@ -168,13 +169,23 @@ def test_an_expired_code_enrols_nobody(served: CollectorProcess, tmp_path: Path)
     assert asked(served, "GET", "/api/totals")[1] == before
 
 
-def test_a_revoked_device_is_refused(served: CollectorProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize("active", [False, True])
+def test_a_revoked_device_is_refused(
+    served: CollectorProcess, tmp_path: Path, *, active: bool
+) -> None:
+    """Seen to fail at 1aadbb1: an active device was remembered, and stored for 15 s more."""
     client = served.enrolled(tmp_path / "device.json")
-    store = Store.open(str(served.store))
-    revoke(store, Identity.load(tmp_path / "device.json").name)
-    store.close()
-    with pytest.raises(Refused, match="revoked"):
-        client.send(release_of([0]))
+    if active:
+        assert client.send(release_of([0])) == {"stored": 1, "repeated": 0}
+    with contextlib.closing(Store.open(str(served.store))) as store:
+        erased = revoke(store, Identity.load(tmp_path / "device.json").name, erase=True)
+    assert erased == int(active)
+    before = held(served)
+    for _ in range(2):
+        with pytest.raises(Refused, match="revoked") as refusal:
+            client.send(release_of([1]))
+        assert refusal.value.status == 403
+    assert held(served) == before
 
 
 GOOD: dict[str, Any] = {"windows": ["w"], "values": [0], "kind": "label"}
@@ -300,6 +311,11 @@ class TestLimits:
         assert (status, "at most" in answer["error"]) == (413, True)
         assert asked(served, "POST", ENROL_PATH, b"x" * 5000)[0] == 413
 
+    def test_connections_have_room(self, served: CollectorProcess) -> None:
+        """Seen to fail at 1aadbb1: 2,000 connections were let in under a limit of 1,024 files."""
+        soft, hard = resource.prlimit(served.pid, resource.RLIMIT_NOFILE)
+        assert soft == hard
+
     def test_heads(self, served: CollectorProcess) -> None:
         with (
             socket.create_connection(("127.0.0.1", served.port), timeout=60) as plain,
@@ -337,6 +353,7 @@ class TestLimits:
 class TestReading:
     def test_shares_by_day_and_group(self, served: CollectorProcess, tmp_path: Path) -> None:
         served.enrolled(tmp_path / "e.json", group="east").send(release_of([1] * 200))
+        served.enrolled(tmp_path / "w.json", group="west").send(release_of([0] * 20))
         path = "/api/prevalence?by=day&per_group=true&level=0.9"
         status, answer, _ = asked(served, "GET", path)
         assert status == 200
@@ -347,6 +364,11 @@ class TestReading:
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", east["start"])
         counts = asked(served, "GET", "/api/counts?per_group=true")[1]["slices"]
         assert [one["counts"] for one in counts if one["group"] == "east"] == [[0, 200]]
+        page = asked(served, "GET", "/")[1]
+        found = re.search(
+            r"Shares by group.*?<td>east</td><td class=\"number\">200</td>", page, re.S
+        )
+        assert found, "a table of every group's shares"
 
     @pytest.mark.parametrize(
         "query", ["by=hour", "last=0", "last=x", "per_group=1", "of=people", "level=x", "level=2"]

@@ -60,6 +60,15 @@ static void release(tacit_random random, size_t channels, size_t steps)
     }
 }
 
+/* What becomes of the JSON when there is no randomness: the return value and the text's length. */
+static void json(tacit_random random)
+{
+    static char text[sizeof TACIT_GUARANTEE + 200] = "left over";
+    long calls = 0;
+    int length = tacit_release_json(0, random, &calls, text, sizeof text);
+    printf("%d %lu\n", length, (unsigned long)strlen(text));
+}
+
 int main(int argc, char **argv)
 {
     const char *task = argc > 1 ? argv[1] : "";
@@ -73,6 +82,10 @@ int main(int argc, char **argv)
         release(broken_random, TACIT_CHANNELS, TACIT_STEPS);
     else if (!strcmp(task, "none"))
         release(NULL, TACIT_CHANNELS, TACIT_STEPS);
+    else if (!strcmp(task, "json-broken"))
+        json(broken_random);
+    else if (!strcmp(task, "json-none"))
+        json(NULL);
     else if (!strcmp(task, "short"))
         release(system_random, TACIT_CHANNELS, TACIT_STEPS - 1);
     else if (!strcmp(task, "memory"))

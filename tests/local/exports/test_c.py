@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from exported import (
     worst_p_value,
 )
 from system_packages import needed
+from tacit.errors import TacitError
 from tacit.local.release import load_releases
 
 NAMES = ("gunpoint label", "gunpoint place", "channels")
@@ -111,6 +113,11 @@ def test_the_example_prints_a_release_that_the_server_reads(folder: Path, tmp_pa
     (tmp_path / "releases.jsonl").write_text("".join(lines))
     read = load_releases(tmp_path / "releases.jsonl")
     assert len(model("gunpoint place").labels(read)) == 2
+    ids = [json.loads(line)["id"] for line in lines]
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
+    (tmp_path / "copied.jsonl").write_text("".join([*lines, lines[0]]))
+    with pytest.raises(TacitError, match="line 3 is a copy of"):
+        load_releases(tmp_path / "copied.jsonl")
     assert model("gunpoint place").places(read).posterior.shape == (2, 4)
     assert json.loads(lines[0])["guarantee"] == model("gunpoint place").guarantee.to_dict()
     short = subprocess.run(
@@ -145,6 +152,7 @@ def test_without_secure_bytes_nothing_is_released(source: str, folder: Path) -> 
     program, x = compiled("italy 2.0", folder), problem("italy 2.0")[1][0]
     code, symbol, _ = asked(program, source, series=x).decode().split()
     assert (int(code), int(symbol)) == (NO_RANDOMNESS, -1)
+    assert asked(program, f"json-{source}").decode().split() == ["-1", "0"], "no text without an id"
 
 
 @pytest.mark.seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,6 +109,10 @@ def test_a_release_is_what_the_server_reads(name: str, page: Page, tmp_path: Pat
     body = "return given[1].map((x) => JSON.stringify(device.release(x)));"
     lines = page.ask(name, body, X.tolist())
     assert isinstance(lines, list)
+    assert all(re.fullmatch("[0-9a-f]{32}", json.loads(line)["id"]) for line in lines)
+    (tmp_path / "copied.jsonl").write_text("\n".join([*lines, lines[0]]))
+    with pytest.raises(TacitError, match="line 6 is a copy of"):
+        load_releases(tmp_path / "copied.jsonl")
     (tmp_path / "releases.jsonl").write_text("\n".join(lines))
     read = load_releases(tmp_path / "releases.jsonl")
     labels = model(name).labels(read)

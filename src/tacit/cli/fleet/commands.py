@@ -21,10 +21,11 @@ from tacit.cli.common import (
     SeedOption,
     emit,
     new_app,
-    print_table,
     progress_bar,
 )
+from tacit.cli.fleet.export import export_command
 from tacit.cli.fleet.members import COMMANDS
+from tacit.cli.fleet.status import asked, draw_status, shown
 from tacit.cli.manner.choices import LogFormat, Transport
 from tacit.errors import TacitError
 from tacit.system.logs import log_to_standard_error
@@ -42,6 +43,7 @@ app = new_app(
 
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
+app.command("export")(export_command)
 
 ConfigArgument = Annotated[Path, typer.Argument(help="The configuration that 'init' wrote.")]
 MetricsOption = Annotated[
@@ -243,22 +245,13 @@ def _with_metrics(progress: Progress, address: str) -> Progress:
 def status(folder: FolderArgument, as_json: JsonFlag = False) -> None:
     """Ask shuffler and analyser where the run stands and what was spent.
 
-    FOLDER is the one that 'init' wrote, or its `server` folder.
+    FOLDER is the one that 'init' wrote, or its `server` folder. Whoever holds only the folder of
+    the shuffler or the analyser asks that service alone, on its own machine.
 
     Example: `tacit fleet status fleet --json`
     """
-    from tacit.fleet.deployment.config import ServerConfig, read_config
-    from tacit.fleet.deployment.run import analyser_status, shuffler_status
-
-    inner = folder / "server" / "server.toml"
-    config = read_config(inner if inner.exists() else folder / "server.toml", ServerConfig)
-    result = {**_shown(analyser_status(config)), "shuffler": shuffler_status(config)}
-    emit(result, as_json=as_json, render=lambda: _draw_status(result))
-
-
-def _shown(status: dict[str, Any]) -> dict[str, Any]:
-    """The services name the next round; to a reader a run of two rounds ends in its second."""
-    return {**status, "round": min(status["round"], status["rounds"])}
+    result = asked(folder)
+    emit(result, as_json=as_json, render=lambda: draw_status(result))
 
 
 @app.command()
@@ -277,7 +270,7 @@ def up(
     from tacit.fleet.deployment.localhost import run_whole_fleet
 
     with _rounds(log_format) as progress:
-        result = _shown(run_whole_fleet(folder, resume=resume, progress=progress))
+        result = shown(run_whole_fleet(folder, resume=resume, progress=progress))
     emit(result, as_json=as_json)
 
 
@@ -324,43 +317,6 @@ def _announce(part: str, details: dict[str, Any], log_format: LogFormat, *, as_j
         render=lambda: _LOG.info("%s: %s; stop with Ctrl-C", part, text),
     )
     sys.stdout.flush()
-
-
-def _draw_status(status: dict[str, Any]) -> None:
-    """Where the run stands, and below it one line for every round."""
-    from tacit.guarantee import rounded_up
-
-    shuffler, guarantee = status["shuffler"], status["guarantee"]
-    now = f"round {status['round']}"
-    done = f"finished after {len(status['history'])}"
-    state = f"{done if status['finished'] else now} of {status['rounds']}"
-    few = "enough" if shuffler["enough_reports"] else "too few"
-    count = few if shuffler["received"] is None else shuffler["received"]
-    collected = f"{count} of at least {shuffler['n_min']} reports"
-    spent = status["spent"]
-    rows = [
-        ("run", status["run"]),
-        ("state", state),
-        ("shuffler", "closed" if shuffler["round"] is None else collected),
-        ("analyser", "at work on a batch" if status["processing"] else "waiting for a batch"),
-        ("spent", f"epsilon {rounded_up(spent['epsilon'])}, delta {spent['delta']:.3g}"),
-        ("guarantee", "nothing released yet" if guarantee is None else guarantee["sentence"]),
-        ("trouble", status["trouble"] or shuffler["trouble"] or status["stopped"] or "none"),
-    ]
-    print_table(rows)
-    history = [
-        (
-            record["round_number"],
-            record["n"],
-            record["left_out"],
-            "yes" if record["released"] else "no",
-            rounded_up(record["epsilon"]),
-        )
-        for record in status["history"]
-    ]
-    if history:
-        columns = ("round", "reports", "left out", "released", "epsilon so far")
-        print_table(history, columns=columns, title="rounds")
 
 
 def _described(fleet: Any) -> dict[str, Any]:

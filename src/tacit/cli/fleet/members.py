@@ -27,7 +27,7 @@ def invite_command(
     days: Annotated[float, typer.Option(help="How long the code may be used.")] = 7.0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a one-time code with which a device joins; hand it over by a safe way.
+    """Make a one-time code with which a device joins; send it over a safe channel.
 
     Under `distributed` a device needs a code of the shuffler and one of the analyser.
 

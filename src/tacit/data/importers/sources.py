@@ -66,6 +66,9 @@ def _chosen(name: str, files: Sequence[Path]) -> list[Path]:
     return found
 
 
+_PACKED = (".rar", ".zip", ".7z", ".tar", ".tgz", ".gz", ".bz2", ".xz")
+
+
 def _files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
@@ -82,6 +85,9 @@ def _guessed(files: Sequence[Path], source: Path) -> str:
     if not found and any(file.suffix.lower() == _TEXT for file in files):
         return "csv"
     if not found:
+        packed = next((file.name for file in files if file.suffix.lower() in _PACKED), None)
+        if packed is not None:
+            raise TacitError(f"{packed} is a packed archive; unpack it first and give the folder.")
         raise TacitError(
             f"{source.name} holds no format that can be imported; known endings are "
             f"{', '.join(sorted([*endings, _TEXT]))}."

@@ -29,16 +29,12 @@ from tacit.fleet.deployment.batch_delivery import BatchDelivery
 from tacit.fleet.deployment.batches.share_sums import ShareSums
 from tacit.fleet.deployment.config import AnalyserConfig, ShufflerConfig
 from tacit.fleet.deployment.members.routes import add_membership
-from tacit.fleet.deployment.serving.bodies import read_at_most, read_exactly
-from tacit.fleet.deployment.serving.connections import (
-    LimitedProtocol,
-    listen,
-    tune_process,
-)
+from tacit.fleet.deployment.serving.bodies import BATCH_SECONDS, read_at_most, read_exactly
 from tacit.fleet.deployment.serving.health import add_health
 from tacit.fleet.deployment.serving.upkeep import Upkeep
 from tacit.fleet.deployment.shuffler import Batch, Refused, Shuffler
 from tacit.system.certificates import TLS_FLOOR, trust_only
+from tacit.system.serving.connections import LimitedProtocol, listen, tune_process
 
 _LOG = logging.getLogger("tacit.fleet")
 _STATUS_OF = {"not-registered": 403, "wrong-size": 413, "closed": 503, "slow": 408, "list": 503}
@@ -179,7 +175,7 @@ def analyser_ingest_app(analyser: Analyser, *, max_bytes: int) -> FastAPI:
                         round_number=round_number,
                         batch_id=batch_id,
                         n_nodes=n_nodes,
-                        messages=await read_at_most(request, max_bytes),
+                        messages=await read_at_most(request, max_bytes, seconds=BATCH_SECONDS),
                     )
                     await run_in_threadpool(analyser.take, taken)
                 analyser.work_in_background()

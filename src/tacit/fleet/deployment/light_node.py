@@ -31,7 +31,7 @@ from tacit.fleet.deployment.node import (
     Acknowledgement,
     RoundOffer,
     ShufflerClient,
-    load_series,
+    check_person,
     read_key,
     take_part,
 )
@@ -130,7 +130,7 @@ def run_light_node(path: Path, *, poll_seconds: float = 5.0, metrics: str | None
     check_positive(poll_seconds, name="poll-seconds")
     config = read_config(path, NodeConfig)
     read_key(config.signing_key)
-    load_series(config.data)
+    check_person(config, read_run(config.plan))
     trust_only(config.shuffler_certificate)
     node = LightNode(config, poll_seconds=poll_seconds)
     if metrics is not None:

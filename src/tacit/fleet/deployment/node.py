@@ -165,7 +165,7 @@ class Outbox:
         config.state.mkdir(parents=True, exist_ok=True)
         self._folder = config.state / "outbox"
         self._learner = learner
-        self._costs = fleet.node_costs
+        self._cost = report_cost(learner, fleet)
         self._ledger = person_ledger(config, fleet, learner)
         # A blind shuffler's analyser must not learn the sender, so nothing of it is bound in.
         self._sender = public_half(read_key(config.signing_key)) if learner.helper_bytes else b""
@@ -237,17 +237,31 @@ class Outbox:
     def _path(self, round_number: int) -> Path:
         return self._folder / f"round-{round_number:06d}.sealed"
 
-    def _cost(self, report: int) -> DpGuarantee:
-        """What the run's k-th report costs; from the plan file, where accounting needs SciPy."""
-        if report <= len(self._costs):
-            epsilon, delta = self._costs[report - 1]
-            return self._learner.stated_cost(epsilon=epsilon, delta=delta)
-        return self._learner.node_cost(report)
-
     def _delete_before(self, round_number: int) -> None:
         for path in self._folder.glob("round-*.sealed"):
             if path < self._path(round_number):
                 path.unlink(missing_ok=True)
+
+
+def report_cost(learner: Learner, fleet: RunDescription) -> Callable[[int], DpGuarantee]:
+    """What the run's k-th report costs; from the plan file, where accounting needs SciPy."""
+    stated = fleet.node_costs
+
+    def cost(report: int) -> DpGuarantee:
+        if report <= len(stated):
+            epsilon, delta = stated[report - 1]
+            return learner.stated_cost(epsilon=epsilon, delta=delta)
+        return learner.node_cost(report)
+
+    return cost
+
+
+def check_person(config: NodeConfig, fleet: RunDescription) -> None:
+    """Whoever has spent the budget in earlier runs hears it now, not in a log after the round."""
+    learner = Learner(fleet.plan)
+    learner.check_stated(fleet.node_costs)
+    with contextlib.closing(person_ledger(config, fleet, learner)) as ledger:
+        ledger.check_room(report_cost(learner, fleet))
 
 
 def person_ledger(config: NodeConfig, fleet: RunDescription, learner: Learner) -> PersonLedger:

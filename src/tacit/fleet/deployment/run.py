@@ -26,6 +26,7 @@ from tacit.fleet.deployment.config import (
     RunDescription,
     ServerConfig,
     ShufflerConfig,
+    own_host,
     read_config,
     read_run,
 )
@@ -152,6 +153,8 @@ def run_node(path: Path, *, metrics: str | None = None) -> None:
     It runs the installed application only.
     """
     needs_posix("a node over Flower")
+    from tacit.fleet.deployment.node import check_person
+
     config = read_config(path, NodeConfig)
     fleet = read_run(config.plan)
     if not config.server or config.identity is None or config.server_certificate is None:
@@ -161,7 +164,7 @@ def run_node(path: Path, *, metrics: str | None = None) -> None:
         )
     for needed in (config.data, config.identity, config.signing_key):
         read_bytes(needed)
-    _check_person(config, fleet)
+    check_person(config, fleet)
     for certificate in (config.server_certificate, config.shuffler_certificate):
         trust_only(certificate)
     arguments, environment = _supernode(path, config)
@@ -209,16 +212,6 @@ def _run_is_over(config: NodeConfig, fleet: RunDescription) -> bool:
         shuffler.close()
 
 
-def _check_person(config: NodeConfig, fleet: RunDescription) -> None:
-    """Whoever has spent the budget in earlier runs hears it now, not in a log after the round."""
-    from tacit.fleet.deployment.node import person_ledger
-    from tacit.fleet.learning.learner import Learner
-
-    learner = Learner(fleet.plan)
-    with contextlib.closing(person_ledger(config, fleet, learner)) as ledger:
-        ledger.check_room(learner.node_cost)
-
-
 def _supernode(path: Path, config: NodeConfig) -> tuple[list[str], dict[str, str]]:
     from tacit.fleet.deployment.flower.allowed_commands import write_node_commands
 
@@ -263,6 +256,20 @@ def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[
 def shuffler_status(config: ServerConfig) -> dict[str, Any]:
     """The shuffler's public status: the open round and whether enough nodes have reported."""
     return _get_json(config.shuffler_url, trust_only(config.shuffler_certificate), "shuffler", 0.0)
+
+
+def own_status(config: ShufflerConfig | AnalyserConfig) -> dict[str, Any]:
+    """The status of the service of this configuration, asked on its own machine."""
+    part, port = (
+        ("shuffler", config.port)
+        if isinstance(config, ShufflerConfig)
+        else ("analyser", config.public_port)
+    )
+    tls = trust_only(config.certificate)
+    tls.check_hostname = False  # its own certificate alone is trusted, under whatever address
+    host = own_host(config.host)
+    url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return _get_json(url, tls, part, 0.0)
 
 
 def flower_environment(

@@ -22,6 +22,7 @@ from tacit.local.collector.uploads import as_object
 from tacit.local.prevalence import Target, estimate_prevalence
 from tacit.local.release import SYMBOL_KINDS, Release, release_from_plain
 from tacit.system.extras import needs
+from tacit.system.serving.bodies import BodyTooLarge, BodyTooSlow, read_body
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 1_000_000
 _MOST_QUERY_BYTES = 32_000_000  # a body of /classify, which holds up to MOST_ROWS
 _ENROL_BYTES = 4_000
-_BODY_SECONDS = 60.0  # for a whole body
 _RETRY_SECONDS = "2"
 _PERIODS_SHOWN = 60
+_GROUPS_SHOWN = 100  # on the dashboard; the API tells of any number
 
 Handler = Callable[["Request"], Awaitable["Response"]]
 
@@ -128,8 +129,6 @@ class _Refusals:
         if windows is not None:
             body["windows"] = windows
         headers = {"Retry-After": _RETRY_SECONDS} if unavailable else {}
-        if status in (408, 413):  # the rest of the body is not read
-            headers["Connection"] = "close"
         return JSONResponse(body, status_code=status, headers=headers)
 
     async def fail(self, request: Request, error: Exception) -> Response:
@@ -195,13 +194,13 @@ class _Collecting:
 
     async def enrol(self, request: Request) -> Response:
         header = request.headers.get("authorization")
-        body = await read_body(request, _ENROL_BYTES)
+        body = await _body(request, _ENROL_BYTES)
         return _json_response(await self.collector.enrol(body, header), status=201)
 
     async def take(self, request: Request) -> Response:
         # Who sends is looked up first: strangers cannot make the service read large bodies.
         device, signature = await self.collector.known(request.headers.get("authorization"))
-        body = await read_body(request, MOST_BYTES)
+        body = await _body(request, MOST_BYTES)
         return _json_response(await self.collector.take(device, signature, body))
 
     async def counts(self, request: Request) -> Response:
@@ -223,7 +222,9 @@ class _Collecting:
         return await _in_thread(self.collector.totals)
 
     async def health(self, request: Request) -> Response:
-        found = self.collector.health()
+        from starlette.concurrency import run_in_threadpool
+
+        found = await run_in_threadpool(self.collector.health)
         return _json_response(found, status=200 if found["status"] == "ok" else 503)
 
     async def metrics(self, request: Request) -> Response:
@@ -251,13 +252,17 @@ class _Showing:
         return HTMLResponse(text, headers=DASHBOARD_HEADERS)
 
     def _dashboard(self) -> str:
-        collector, shares, overall = self.collector, None, None
+        collector, shares, overall, groups = self.collector, None, None, None
+        totals = collector.totals()
         if collector.model.head.kind in SYMBOL_KINDS:
             asked: dict[str, Any] = {"per_group": False, "of": "device_labels", "level": 0.95}
             shares = collector.prevalence(by="day", last=_PERIODS_SHOWN, **asked)
             overall = collector.prevalence(by="all", last=None, **asked)
+            if 1 < len(totals["groups"]) <= _GROUPS_SHOWN:
+                asked["per_group"] = True
+                groups = collector.prevalence(by="all", last=None, **asked)
         return self.pages.dashboard(
-            about=collector.about(), totals=collector.totals(), shares=shares, overall=overall
+            about=collector.about(), totals=totals, shares=shares, overall=overall, groups=groups
         )
 
     async def device(self, request: Request) -> Response:
@@ -304,22 +309,13 @@ def _routes(reading: _Reading, collector: Collector | None, pages: Pages | None)
     ]
 
 
-async def read_body(request: Request, size: int) -> bytes:
-    """The body if it has at most `size` bytes and comes in time."""
-    declared = request.headers.get("content-length", "")
-    too_much = Refused(413, f"a body has at most {size} bytes here; send fewer releases at once.")
-    if declared.isdecimal() and int(declared) > size:
-        raise too_much
-    body = bytearray()
+async def _body(request: Request, size: int) -> bytes:
     try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for part in request.stream():
-                body += part
-                if len(body) > size:
-                    raise too_much
-    except TimeoutError:
-        raise Refused(408, f"the body took more than {_BODY_SECONDS:g} s; send it again.") from None
-    return bytes(body)
+        return await read_body(request, size)
+    except BodyTooLarge as error:
+        raise Refused(413, f"{str(error).rstrip('.')}; send fewer releases at once.") from None
+    except BodyTooSlow as error:
+        raise Refused(408, str(error)) from None
 
 
 def _has_token(request: Request, token: str) -> bool:
@@ -370,7 +366,7 @@ def _json_response(plain: Any, *, status: int = 200) -> Response:
 
 
 async def _json(request: Request) -> Any:
-    return as_object(await read_body(request, _MOST_QUERY_BYTES), what="releases")
+    return as_object(await _body(request, _MOST_QUERY_BYTES), what="releases")
 
 
 def _checked(body: Any) -> Release:

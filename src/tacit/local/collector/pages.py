@@ -42,6 +42,7 @@ class Dashboard(Protocol):
         totals: dict[str, Any],
         shares: dict[str, Any] | None,
         overall: dict[str, Any] | None,
+        groups: dict[str, Any] | None,
     ) -> str:
         """One page without scripts."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tacit.errors import check_at_least
+from tacit.errors import TacitError, check_at_least
 from tacit.local.collector.devices import forget_codes
 from tacit.local.collector.storage.database import Database
-from tacit.local.collector.storage.store import Store
+from tacit.local.collector.storage.store import ADD_COUNTS, Store
 from tacit.local.collector.storage.writer import Action
 
 _DEVICES = 200  # whose releases one transaction looks at
@@ -47,13 +47,42 @@ class Retention:
 
 
 def may_erase(store: Store) -> bool:
-    """Whether the clock can be trusted: it has run for a while and nobody has set it."""
-    return store.clock.running_seconds() >= QUIET_SECONDS and not store.clock.step
+    """Whether the clock can be trusted.
+
+    It has run for a while, nobody has set it, and it is not days ahead of the store's last use.
+    """
+    quiet = store.clock.running_seconds() >= QUIET_SECONDS
+    return quiet and not store.clock.step and store.clock_doubt() is None
 
 
 def erase_old(store: Store, retention: Retention) -> int:
-    """Erase now; returns the number of single releases."""
+    """Erase now; returns the number of single releases. A clock that may be ahead is refused."""
+    doubt = store.clock_doubt()
+    if doubt is not None:
+        raise TacitError(f"{doubt}.")
     return sum(store.write(step) for step in retention.steps(store))
+
+
+def confirm_clock(store: Store) -> int:
+    """Go by this machine's clock from now on; returns how many counted releases lay ahead of it.
+
+    They count from today: a clock that was ahead had put them on days that are still to come.
+    """
+    today, now = store.clock.day(), int(store.clock.now())
+
+    def action(database: Database) -> int:
+        ahead = database.query(
+            "SELECT grp, symbol, sum(n) FROM collector_counts WHERE day > ? "
+            "GROUP BY grp, symbol ORDER BY grp, symbol",
+            (today,),
+        )
+        database.run_many(ADD_COUNTS, [(today, group, symbol, n) for group, symbol, n in ahead])
+        database.query("DELETE FROM collector_counts WHERE day > ?", (today,))
+        database.query("UPDATE collector_releases SET day = ? WHERE day > ?", (today, today))
+        database.query("UPDATE collector_meta SET value = ? WHERE name = 'last_seen'", (str(now),))
+        return int(sum(n for _, _, n in ahead))
+
+    return store.write(action)
 
 
 def _erase_counts(before: int) -> Action:

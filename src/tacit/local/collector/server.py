@@ -9,11 +9,12 @@ import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import TacitError, reason_of
 from tacit.local.collector.app import create_app
 from tacit.local.collector.retention import Retention, may_erase
+from tacit.local.collector.storage.store import note_time
 from tacit.system.certificates import TLS_FLOOR, check_private, self_signed
 
 if TYPE_CHECKING:
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
     from tacit.local.model import LocalModel
 
 _LOG = logging.getLogger("tacit.local.collector")
-_HEAD_SECONDS = 20.0  # for the head of a request
-_HEAD_BYTES = 32_768
-_IDLE_SECONDS = 60  # between two requests of one connection
-_CONNECTIONS = 2000
+_IDLE_SECONDS = 20  # between two requests of one connection
 _HANDSHAKES = 2048  # that may wait to be accepted
 _ERASE_SECONDS = 3600.0
 
@@ -60,24 +58,44 @@ def is_loopback(host: str) -> bool:
 
 def bound_socket(host: str, port: int) -> socket.socket:
     """The address to listen on, taken before anybody is told about it."""
+    from tacit.system.serving.connections import bound_at
+
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_HANDSHAKES)
+        bound = bound_at(family, socket.SOCK_STREAM, 0, (host, port))
+        bound.listen(_HANDSHAKES)  # whoever connects from now on waits, and is not refused
     except OSError as error:
         raise TacitError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port or "
             "--host."
         ) from error
+    return bound
 
 
 def serve(model: LocalModel, listening: socket.socket) -> None:
     """Run the service that keeps nothing until it is stopped."""
     import uvicorn
 
+    from tacit.system.serving.connections import LimitedProtocol
+
     config = uvicorn.Config(
-        create_app(model), access_log=False, log_config=None, log_level="warning"
+        create_app(model),
+        loop="asyncio",
+        http=LimitedProtocol,
+        ws="none",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        backlog=_HANDSHAKES,
     )
-    server = uvicorn.Server(config)
+    run(uvicorn.Server(config), listening)
+
+
+def run(server: uvicorn.Server, listening: socket.socket) -> None:
+    """Run a server until it is stopped, in a process of its own."""
+    from tacit.system.serving.connections import tune_process
+
+    tune_process()
     server.run(sockets=[listening])
 
 
@@ -93,6 +111,8 @@ def collecting_server(
     """The server of a collector; run it with the socket that `bound_socket` made."""
     import uvicorn
 
+    from tacit.system.serving.connections import LimitedProtocol
+
     async def housekeeping() -> None:
         await _housekeeping(collector, retention or Retention())
 
@@ -106,13 +126,13 @@ def collecting_server(
     )
     config = uvicorn.Config(
         app,
-        http=_patient_protocol(),
+        loop="asyncio",  # whose sockets and handshakes are limited
+        http=LimitedProtocol,
         ws="none",
         access_log=False,
         log_config=None,
         log_level="error",
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         backlog=_HANDSHAKES,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=5,
@@ -139,72 +159,26 @@ def _load(config: uvicorn.Config, tls: Tls | None) -> None:
         config.ssl.options |= ssl.OP_NO_COMPRESSION
 
 
-def _patient_protocol() -> type[asyncio.Protocol]:
-    """uvicorn's protocol, with a limit on how long and how large the head of a request may be."""
-    base = _fast_protocol()
-
-    class PatientProtocol(base):  # type: ignore[misc, valid-type]  # one of two, chosen here
-        """Ends connections that send nothing, or the head of a request too slowly."""
-
-        _timer: asyncio.TimerHandle | None = None
-        _head = 0
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._watch(0)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch(len(data))
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._rest()
-            super().connection_lost(exc)
-
-        def _watch(self, n: int) -> None:
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._rest()
-                return
-            self._head += n
-            if self._head > _HEAD_BYTES:
-                self.transport.abort()
-            elif self._timer is None:
-                self._timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
-
-        def _too_slow(self) -> None:
-            self._timer = None
-            if not self.transport.is_closing():
-                self.transport.abort()
-
-        def _rest(self) -> None:
-            self._head = 0
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return PatientProtocol
-
-
-def _fast_protocol() -> type[asyncio.Protocol]:
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ModuleNotFoundError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol
-
-        return H11Protocol
-    return HttpToolsProtocol
-
-
 async def _housekeeping(collector: Collector, retention: Retention) -> None:
     """Erase what is old, once an hour, as long as the clock can be trusted."""
-    warned = False
     while True:
         await asyncio.sleep(_ERASE_SECONDS)
-        if may_erase(collector.store):
+        await keep_house(collector, retention)
+
+
+async def keep_house(collector: Collector, retention: Retention) -> None:
+    """Note the time, also where nothing was sent for days, and erase if the clock allows it."""
+    from starlette.concurrency import run_in_threadpool
+
+    store = collector.store
+    try:
+        await asyncio.wrap_future(collector.writer.change(lambda db: note_time(db, store.clock)))
+        if await run_in_threadpool(may_erase, store):
             await erase_in_background(collector, retention)
-        elif not warned:
-            warned = True
-            _LOG.warning("the machine's clock was set; nothing is erased until a restart")
+        else:
+            _LOG.warning("nothing is erased: %s", collector.clock_said())
+    except TacitError as error:  # the store cannot be reached; in an hour it may be
+        _LOG.error("nothing was erased: %s", error)
 
 
 async def erase_in_background(collector: Collector, retention: Retention) -> int:

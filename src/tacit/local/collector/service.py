@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from tacit.local.collector.messages import (
     window_digest,
 )
 from tacit.local.collector.metrics import Metrics
+from tacit.local.collector.storage.database import StoreUnavailable
 from tacit.local.collector.storage.store import Store, Stored, Upload
 from tacit.local.collector.storage.writer import Writer
 from tacit.local.collector.uploads import UploadReader, as_object
@@ -40,7 +42,8 @@ from tacit.local.model import LocalModel
 from tacit.local.prevalence import Target
 
 _REMEMBERED = 10_000  # devices
-_REMEMBERED_SECONDS = 15.0  # until a device that another collector revoked is refused here
+_REMEMBERED_SECONDS = 15.0  # until a device is looked up again; its uploads are checked each time
+_REVOKED = "this device was revoked by the operator; nothing was counted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Collector:
         if device is None:
             raise Refused(401, "this device is not enrolled here; enrol it with a code.")
         if device.revoked:
-            raise Refused(403, "this device was revoked by the operator; nothing was counted.")
+            raise Refused(403, _REVOKED)
         return device, signature
 
     async def take(self, device: DeviceRecord, signature: bytes, body: bytes) -> dict[str, Any]:
@@ -112,6 +115,9 @@ class Collector:
         )
         stored = await asyncio.wrap_future(self.writer.upload(upload))
         self._count(stored, len(checked.windows))
+        if stored.revoked:
+            self._devices.pop(device.name, None)
+            raise Refused(403, _REVOKED)
         if stored.conflicts:
             names = [checked.windows[place] for place in stored.conflicts]
             raise Conflict(names, len(checked.windows))
@@ -119,7 +125,7 @@ class Collector:
 
     def _count(self, stored: Stored, n: int) -> None:
         count = self.metrics.releases
-        if stored.conflicts:
+        if stored.conflicts or stored.revoked:
             count.labels("refused").inc(n)
             return
         count.labels("stored").inc(stored.new)
@@ -179,15 +185,22 @@ class Collector:
 
     def health(self) -> dict[str, Any]:
         """Whether releases can be taken now."""
-        step = self.store.clock.step
         ok = self.writer.alive and self.writer.failing is None
         return {
             "status": "ok" if ok else "failing",
             "kind": self.model.head.kind,
             "model": self.model.identity,
             "store": self.writer.failing or "ok",
-            "clock": "ok" if not step else f"set by {step:+.0f} s since the start; restart",
+            "clock": self.clock_said(),
         }
+
+    def clock_said(self) -> str:
+        """`ok`, or why nothing is erased by this clock."""
+        if step := self.store.clock.step:
+            return f"set by {step:+.0f} s since the start; restart"
+        with contextlib.suppress(StoreUnavailable):
+            return self.store.clock_doubt() or "ok"
+        return "ok"
 
     def metrics_text(self) -> bytes:
         """The page for Prometheus."""

@@ -133,6 +133,11 @@ def portable_model(model: LocalModel, *, format: str) -> PortableModel:
 
 def _body(body: Body, format: str) -> PortableBody:
     """Random kernels; whoever adds an encoder to the formats dispatches on it here."""
+    if body.kind == "public":
+        raise TacitError(
+            f"format {format!r} holds random kernels of its own, this model has the public "
+            "features that a fleet trained on; export it with format 'npz', for devices with NumPy."
+        )
     if not isinstance(body.encoder, Encoder):
         raise TacitError(
             f"format {format!r} holds random kernels, this model has the encoder {body.kind!r}; "

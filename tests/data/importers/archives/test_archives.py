@@ -353,4 +353,9 @@ def test_an_archive_that_is_not_whole_is_refused(capsys: Capture) -> None:
     bad = next(Path("raw").rglob("*KA15_2.mat"))
     bad.write_bytes(bad.read_bytes()[:3000])
     assert_refused(run(capsys, "raw"), bad.name)
+    shutil.rmtree("raw")
+    Path("raw").mkdir()
+    Path("raw/K001.rar").write_bytes(b"Rar!")  # as the archive is offered
+    assert_refused(run(capsys, "raw"), "K001.rar is a packed archive; unpack it first")
+    assert_refused(run(capsys, "raw", "--format", "paderborn"), "unpack the .rar files first")
     assert not Path("out.npz").exists()

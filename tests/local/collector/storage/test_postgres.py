@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from tacit.local.collector.devices import enrol, make_codes, revoke
 from tacit.local.collector.export import export_releases
 from tacit.local.collector.messages import Refused
 from tacit.local.collector.retention import Retention, erase_old
-from tacit.local.collector.storage.database import StoreError
+from tacit.local.collector.storage.database import Database, StoreError, StoreUnavailable
 from tacit.local.collector.storage.store import Store, Stored, store_uploads
 from tacit.local.collector.storage.writer import Writer
 from tacit.local.release import Release
@@ -63,6 +63,7 @@ def test_the_same_rules_as_in_a_file(server: PostgresServer, tmp_path: Path) -> 
     (name,) = store.read("SELECT name FROM collector_devices WHERE number = ?", (one,))[0]
     assert revoke(store, name, erase=True) == 2
     assert store.read("SELECT sum(n) FROM collector_counts") == [(1,)]
+    assert put(upload(one, ["d"], [0])) == [Stored(0, 0, revoked=True)]
     assert erase_old(store, Retention(releases_days=1)) == 0
     store.close()
     other = model_of(trained("label", 2.0))
@@ -90,6 +91,49 @@ def test_two_writers_with_the_same_windows_at_once(server: PostgresServer) -> No
     assert store.read("SELECT sum(n) FROM collector_counts") == [(200,)]
     assert store.read("SELECT count(*) FROM collector_releases") == [(200,)]
     store.close()
+
+
+def test_whoever_revokes_waits_for_an_upload_and_erases_it(server: PostgresServer) -> None:
+    address = server.new_database()
+    store, other = open_store(address), open_store(address)
+    device = enrolled(store)
+    (name,) = store.read("SELECT name FROM collector_devices WHERE number = ?", (device,))[0]
+    with ThreadPoolExecutor(1) as pool:
+
+        def upload_and_revoke(database: Database) -> Future[int]:
+            assert store_uploads(database, [upload(device, ["a"], [0])], day=1) == [Stored(1, 0)]
+            revoking = pool.submit(revoke, other, name, erase=True)
+            with pytest.raises(TimeoutError):
+                revoking.result(timeout=0.5)
+            return revoking
+
+        assert store.write(upload_and_revoke).result(timeout=60) == 1
+    assert store.read("SELECT count(*) FROM collector_releases") == [(0,)]
+
+
+_FULL = (
+    "CREATE FUNCTION full_disk() RETURNS trigger AS "
+    "$$ BEGIN RAISE disk_full; END $$ LANGUAGE plpgsql",
+    "CREATE TRIGGER full_disk BEFORE INSERT ON collector_counts EXECUTE FUNCTION full_disk()",
+)
+
+
+def test_a_full_server_counts_nothing_and_says_so(server: PostgresServer) -> None:
+    """The releases go in and the counts find no room: neither stays."""
+    store = open_store(server.new_database())
+    device = enrolled(store)
+    store.write(lambda database: [database.query(statement) for statement in _FULL])
+    writer = Writer(store)
+    sent = upload(device, ["a", "b"], [0, 1])
+    with pytest.raises(StoreUnavailable, match="cannot be used now") as refusal:
+        writer.upload(sent).result(timeout=60)
+    assert "\n" not in str(refusal.value)
+    assert "send it again" in (writer.failing or "")
+    assert store.read("SELECT count(*) FROM collector_releases") == [(0,)]
+    store.write(lambda database: database.query("DROP TRIGGER full_disk ON collector_counts"))
+    assert writer.upload(sent).result(timeout=60) == Stored(2, 0), "it heals by itself"
+    assert writer.failing is None
+    writer.close()
 
 
 def test_one_code_at_two_collectors_at_once(server: PostgresServer) -> None:

@@ -191,6 +191,10 @@ def test_erasing_a_device_takes_its_releases_out_of_the_counts(store: Store) -> 
     assert device is not None
     assert device.revoked
     assert counted(store) == {("", 1): 1}
+    # An upload that was on its way: the device was known, and is revoked by now.
+    late = put(store, upload(one, ["c"], [0]), upload(two, ["c"], [1]))
+    assert late == [Stored(0, 0, revoked=True), Stored(1, 0)]
+    assert counted(store) == {("", 1): 2}
     with pytest.raises(TacitError, match="no device"):
         revoke(store, "nobody")
 
@@ -266,7 +270,7 @@ class TestOpening:
         clock.passes(DAY_SECONDS)
         enrolled(store)
         store.close()
-        with pytest.raises(StoreError, match="set the clock right"):
+        with pytest.raises(StoreError, match="tacit collector clock STORE --confirm"):
             open_store(tmp_path / "a.db", clock=SetClock())
         late = SetClock()
         late.passes(DAY_SECONDS)

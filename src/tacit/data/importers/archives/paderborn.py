@@ -45,7 +45,9 @@ def read(files: Sequence[Path], options: ImportOptions) -> Made:
     )
     found = [(path, match) for path in files if (match := _FILE.fullmatch(path.name))]
     if not found:
-        raise TacitError(f"{NAME} needs files such as N15_M07_F10_K001_1.mat; there are none.")
+        packed = any(path.suffix.lower() == ".rar" for path in files)
+        step = "unpack the .rar files first" if packed else "there are none"
+        raise TacitError(f"{NAME} needs files such as N15_M07_F10_K001_1.mat; {step}.")
     mixed = [path for path, match in found if match.group(1).upper() not in KINDS]
     single = [(path, match) for path, match in found if match.group(1).upper() in KINDS]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 SLACK_SECONDS = 300.0  # clocks of several collectors agree this well
 DAY_SECONDS = 86_400
+LONGEST_GAP = 3 * DAY_SECONDS  # without use, after which a clock that says so must be confirmed
 
 
 def steady_seconds() -> float:

@@ -48,6 +48,9 @@ class Database(Protocol):
     def insert_releases(self, rows: Sequence[Row]) -> set[Key]:
         """Insert what is not there yet; return the keys that were new."""
 
+    def revoked_among(self, devices: Sequence[int]) -> set[int]:
+        """Which of these devices are revoked; none of the others will be before the commit."""
+
     def transaction(self) -> AbstractContextManager[None]:
         """All or nothing, on disk when the block ends."""
 

@@ -35,6 +35,9 @@ INSERT INTO collector_releases (device, window_digest, day, symbol, vector)
 SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::int[], %s::int[], %s::bytea[])
 ON CONFLICT DO NOTHING RETURNING device, window_digest
 """
+_REVOKED = (
+    "SELECT number, revoked FROM collector_devices WHERE number = ANY(?) ORDER BY number FOR SHARE"
+)
 
 
 class Postgres:
@@ -101,6 +104,13 @@ class Postgres:
         with self._explained():
             found = self._database.execute(_INSERT, columns).fetchall()
         return {(device, bytes(window)) for device, window in found}
+
+    def revoked_among(self, devices: Sequence[int]) -> set[int]:
+        """Which of these devices are revoked; whoever revokes another waits for the commit."""
+        if not devices:
+            return set()
+        found = self.query(_REVOKED, (list(devices),))
+        return {number for number, revoked in found if revoked}
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -106,6 +106,13 @@ class Sqlite:
         with _explained():
             return {(row.device, row.window) for row in rows if execute(_INSERT, row).rowcount == 1}
 
+    def revoked_among(self, devices: Sequence[int]) -> set[int]:
+        """Which of these devices are revoked; a transaction here lets no other write."""
+        revoked = "SELECT revoked FROM collector_devices WHERE number = ? AND revoked = 1"
+        with _explained():
+            execute = self._database.cursor().execute
+            return {device for device in devices if execute(revoked, (device,)).fetchone()}
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing, on disk when the block ends."""

@@ -13,18 +13,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tacit.local.collector.storage.clock import SLACK_SECONDS, Clock, time_of
+from tacit.local.collector.storage.clock import LONGEST_GAP, SLACK_SECONDS, Clock, time_of
 from tacit.local.collector.storage.database import POSTGRES, Database, Row, StoreError, shown
 
 if TYPE_CHECKING:
     from tacit.local.model import LocalModel
 
 SCHEMA = "1"
-_ADD = (
+ADD_COUNTS = (
     "INSERT INTO collector_counts (day, grp, symbol, n) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (day, grp, symbol) DO UPDATE SET n = collector_counts.n + excluded.n"
 )
-_SEEN = "UPDATE collector_meta SET value = ? WHERE name = 'last_seen' AND CAST(value AS BIGINT) < ?"
+_SEEN = (
+    "UPDATE collector_meta SET value = ? WHERE name = 'last_seen' "
+    "AND CAST(value AS BIGINT) < ? AND CAST(value AS BIGINT) >= ?"
+)
+_LAST_SEEN = "SELECT value FROM collector_meta WHERE name = 'last_seen'"
 _FEW = 500  # values in one statement
 T = TypeVar("T")
 
@@ -53,6 +57,7 @@ class Stored:
     new: int
     repeated: int
     conflicts: tuple[int, ...] = ()  # positions of windows that hold another release
+    revoked: bool = False  # the operator revoked the device in the meantime
 
 
 class Store:
@@ -65,19 +70,27 @@ class Store:
 
     @classmethod
     def open(
-        cls, address: str, *, model: LocalModel | None = None, clock: Clock | None = None
+        cls,
+        address: str,
+        *,
+        model: LocalModel | None = None,
+        clock: Clock | None = None,
+        any_clock: bool = False,
     ) -> Store:
-        """Open a store, for a model if one is given; only then a new one is made."""
+        """Open a store, for a model if one is given; only then a new one is made.
+
+        With `any_clock`, also where the clock is behind the store's last use.
+        """
         database = connect(address, create=model is not None)
         store = cls(address, database, clock or Clock())
         try:
-            store._prepare(model)
+            store._prepare(model, any_clock=any_clock)
         except BaseException:
             database.close()
             raise
         return store
 
-    def _prepare(self, model: LocalModel | None) -> None:
+    def _prepare(self, model: LocalModel | None, *, any_clock: bool) -> None:
         if model is not None:
             with self._database.transaction():
                 self._database.create_tables()
@@ -88,6 +101,8 @@ class Store:
             )
         self.meta = dict(self._database.query("SELECT name, value FROM collector_meta"))
         self._check(model)
+        if not any_clock:
+            self._check_clock()
 
     def _first_entries(self, model: LocalModel) -> None:
         entries = {
@@ -110,12 +125,30 @@ class Store:
             )
         if model is not None:
             self.check_model(model)
+
+    def _check_clock(self) -> None:
         seen, now = int(self.meta["last_seen"]), self.clock.now()
         if now < seen - SLACK_SECONDS:
             raise StoreError(
-                f"the clock says {time_of(now)}, but this store was in use at {time_of(seen)}; "
-                "set the clock right first."
+                f"the clock says {time_of(now)}, but this store was in use at {time_of(seen)}; set "
+                "the clock right, or if it was ahead then and is right now, stop every collector "
+                "of this store and run 'tacit collector clock STORE --confirm'."
             )
+
+    def last_seen(self) -> int:
+        """When the store was in use last, by a clock that could be believed."""
+        return int(self.read(_LAST_SEEN)[0][0])
+
+    def clock_doubt(self) -> str | None:
+        """Why this clock may be ahead, so that nothing must be erased by it; None if it is not."""
+        seen, now = self.last_seen(), self.clock.now()
+        if now <= seen + LONGEST_GAP:
+            return None
+        return (
+            f"the clock says {time_of(now)}, and this store was last in use at {time_of(seen)}; "
+            "nothing is erased until somebody has looked at the clock and run 'tacit collector "
+            "clock STORE --confirm'"
+        )
 
     def check_model(self, model: LocalModel) -> None:
         """Refuse a model whose releases these are not."""
@@ -169,22 +202,30 @@ def connect(address: str, *, create: bool = False) -> Database:
 
 
 def note_time(database: Database, clock: Clock) -> None:
-    """Remember how late it is, so that a clock that was set back is noticed."""
+    """Remember how late it is, so that a clock that was set back is noticed.
+
+    A clock that is days ahead of the last use is not believed before somebody confirms it.
+    """
     now = int(clock.now())
-    database.query(_SEEN, (str(now), now))
+    database.query(_SEEN, (str(now), now, now - LONGEST_GAP))
 
 
 def store_uploads(database: Database, uploads: Sequence[Upload], *, day: int) -> list[Stored]:
     """Store uploads of different devices, each whole or not at all, inside a transaction.
 
     A release that is there already, the same, counts once; one that differs from what is stored
-    under its window refuses its whole upload.
+    under its window refuses its whole upload. Of a device that is revoked nothing is stored,
+    whatever was known of it when its request began.
     """
-    rows = [upload.rows(day) for upload in uploads]
+    revoked = database.revoked_among(sorted({upload.device for upload in uploads}))
+    rows = [[] if upload.device in revoked else upload.rows(day) for upload in uploads]
     new = database.insert_releases([row for mine in rows for row in mine])
     added: Counter[tuple[int, str, int]] = Counter()
     outcomes = []
     for upload, mine in zip(uploads, rows, strict=True):
+        if upload.device in revoked:
+            outcomes.append(Stored(0, 0, revoked=True))
+            continue
         fresh = [row for row in mine if (row.device, row.window) in new]
         conflicts = () if len(fresh) == len(mine) else _conflicts(database, upload.device, mine)
         if conflicts:
@@ -195,7 +236,7 @@ def store_uploads(database: Database, uploads: Sequence[Upload], *, day: int) ->
         outcomes.append(Stored(len(fresh), len(mine) - len(fresh)))
     if added:
         # In one order everywhere, so that two collectors never wait for each other.
-        database.run_many(_ADD, [(*key, n) for key, n in sorted(added.items())])
+        database.run_many(ADD_COUNTS, [(*key, n) for key, n in sorted(added.items())])
     return outcomes
 
 

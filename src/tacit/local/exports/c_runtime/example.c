@@ -33,7 +33,7 @@ int main(void)
 {
     size_t n = 0;
     double extra;
-    int code, symbol;
+    int code, symbol, length;
     while (n < TACIT_CHANNELS * TACIT_STEPS && scanf("%lf", &series[n]) == 1)
         n++;
     if (n < TACIT_CHANNELS * TACIT_STEPS || scanf("%lf", &extra) == 1)
@@ -45,7 +45,8 @@ int main(void)
         fprintf(stderr, "%s\n", tacit_message(code));
         return 2;
     }
-    if (tacit_release_json(symbol, text, sizeof text) >= (int)sizeof text)
+    length = tacit_release_json(symbol, system_random, NULL, text, sizeof text);
+    if (length < 0 || length >= (int)sizeof text)
         return 1;
     puts(text);
     return 0;

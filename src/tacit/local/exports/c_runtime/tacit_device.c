@@ -14,6 +14,7 @@
 #define TAPS 9
 #define HALF 4
 #define HUGE_VALUE 1e12
+#define ID_BYTES 16
 
 static int check_series(const double *series, size_t n_channels, size_t n_steps)
 {
@@ -291,11 +292,25 @@ int tacit_release(tacit_memory *memory, const double *series, size_t n_channels,
     return code == TACIT_OK ? tacit_randomize(own, random, context, symbol) : code;
 }
 
-int tacit_release_json(int symbol, char *text, size_t size)
+int tacit_release_json(int symbol, tacit_random random, void *context, char *text, size_t size)
 {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[ID_BYTES];
+    char id[2 * ID_BYTES + 1];
+    int i;
+    if (size > 0)
+        text[0] = '\0';
+    if (random == NULL || random(context, bytes, sizeof bytes) != 0)
+        return -1;
+    for (i = 0; i < ID_BYTES; i++) {
+        id[2 * i] = digits[bytes[i] >> 4];
+        id[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    id[2 * ID_BYTES] = '\0';
     return snprintf(text, size,
-                    "{\"kind\": \"%s\", \"model\": \"%s\", \"guarantee\": %s, \"values\": [%d]}",
-                    TACIT_KIND, TACIT_MODEL, TACIT_GUARANTEE, symbol);
+                    "{\"kind\": \"%s\", \"model\": \"%s\", \"guarantee\": %s, "
+                    "\"id\": \"%s\", \"values\": [%d]}",
+                    TACIT_KIND, TACIT_MODEL, TACIT_GUARANTEE, id, symbol);
 }
 
 int tacit_class_of(int symbol)

@@ -45,8 +45,10 @@ typedef struct {
 int tacit_release(tacit_memory *memory, const double *series, size_t n_channels, size_t n_steps,
                   tacit_random random, void *context, int *symbol);
 
-/* A symbol as the JSON that 'tacit classify' and the collector read; as snprintf, the length. */
-int tacit_release_json(int symbol, char *text, size_t size);
+/* A symbol as the JSON that 'tacit classify' and 'tacit send' read, with a random id that tells a
+ * copy from another release: make it once for a release and keep it. Returns the length as snprintf
+ * does, or -1 without randomness. */
+int tacit_release_json(int symbol, tacit_random random, void *context, char *text, size_t size);
 
 /* What the server makes of a symbol: the number of its class, the number of its place. */
 int tacit_class_of(int symbol);

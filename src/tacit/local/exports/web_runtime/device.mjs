@@ -2,7 +2,7 @@
 //
 //     import { loadDevice } from "./device.mjs";
 //     const device = loadDevice();
-//     const release = device.release(series); // JSON for the collector and 'tacit classify'
+//     const release = device.release(series); // JSON for 'tacit classify' and 'tacit send'
 //
 // Guarantee: a release is epsilon-locally differentially private when the whole series is replaced,
 // with the epsilon of device.guarantee: everything before the channel is a function of the series,
@@ -66,7 +66,8 @@ class Device {
   release(series) {
     const generator = secureGenerator();
     const symbol = this.#draw(this.privateSymbol(series), generator);
-    return { kind: this.kind, model: this.model, guarantee: this.guarantee, values: [symbol] };
+    const { kind, model, guarantee } = this;
+    return { kind, model, guarantee, id: randomId(generator), values: [symbol] };
   }
 
   /** What the server makes of a release: the class, and the place where there is one. */
@@ -178,6 +179,12 @@ class Device {
     }
     return scores;
   }
+}
+
+// Tells a copy of a release from another release; it says nothing of the series.
+function randomId(generator) {
+  const bytes = generator.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function secureGenerator() {

@@ -1,0 +1,1 @@
+"""What services that listen share: limits on connections, on heads and on bodies."""
