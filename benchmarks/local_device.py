@@ -10,9 +10,8 @@ Trains the sound model (on GunPoint unless told otherwise) and exports it three 
 - `web`: headless Chromium: milliseconds per release after the first, and of the first.
 - `c`: compiled with -O3: processor milliseconds per release, bytes of memory beside the weights.
 
-A program that is not installed (chromium, cc) leaves its part out. Prints one JSON object with the
-limits of the issue; --out appends it to a file as one line, with the commit. Wall times want idle
-cores.
+A program that is not installed (chromium, cc) leaves its part out. Prints one JSON object with its
+targets; --out appends it to a file as one line, with the commit. Wall times want idle cores.
 """
 
 from __future__ import annotations
