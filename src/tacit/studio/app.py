@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from tacit._version import VERSION
-from tacit.studio.access import Access, add_access, allowed_hosts, kept_session
+from tacit.studio.access import Access, add_access, allowed_hosts, new_token
 from tacit.studio.refusals import add_refusals
 from tacit.studio.vega import vega_file
 from tacit.studio.workspace import Workspace
@@ -58,7 +58,7 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
     app.state.workspace, app.state.collectors = workspace, collectors
     app.state.planner = planner
     app.router.routes.append(Mount("/collect/{store}", app=collectors))
-    hosts, session = allowed_hosts(host, port), kept_session(workspace)
+    hosts, session = allowed_hosts(host, port), new_token()
     add_access(app, Access(token=token, session=session, hosts=hosts, port=port))
     pages = (start, data, plan, train, jobs, look, device, population, federation, budget, arena)
     for page in pages:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit.arrays import Cube, Floats
 from tacit.data import Dataset, load_dataset
-from tacit.data.formats import open_npz
+from tacit.data.formats import npz_names
 from tacit.data.load import EMBEDDED, known_names, load_series
 from tacit.errors import TacitError
 from tacit.report.charts import Line, alt, colour_of, line_chart
@@ -49,8 +49,8 @@ def unlabelled_series(workspace: Workspace, name: str) -> Cube | None:
     file = workspace.place("data", f"{name}.npz")
     if not file.is_file():
         return None
-    arrays = open_npz(file)
-    if "X" not in arrays or "y" in arrays:
+    names = npz_names(file)
+    if "X" not in names or "y" in names:
         return None
     return load_series(file)
 

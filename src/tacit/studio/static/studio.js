@@ -3,7 +3,7 @@
 const json = { "Accept": "application/json", "Content-Type": "application/json" };
 
 const SILENT = "The studio does not answer; start it again with 'tacit studio'. Jobs go on without it.";
-const ELSEWHERE = "This studio no longer knows this page; open the address that 'tacit studio' printed.";
+const ELSEWHERE = "The studio was started again; open the address that 'tacit studio' printed last. Jobs go on without it.";
 
 async function send(path, body, method = "POST", headers = json) {
   const answer = await fetch(path, { method, headers, body }).catch(() => { throw new Error(SILENT); });
@@ -12,13 +12,14 @@ async function send(path, body, method = "POST", headers = json) {
   return said;
 }
 
-// Follow a stream of events; a studio that was stopped is asked again until it is back.
+// Follow a stream of events; a studio that was stopped is asked again until it is back. A studio that
+// was started again wants its own token first: `silent` is told which of the two it is.
 function follow(path, take, silent) {
   const events = new EventSource(path);
   events.onmessage = (event) => take(JSON.parse(event.data), events);
   events.onerror = () => {
     events.close();
-    silent();
+    fetch("/style.css").then((answer) => silent(answer.ok ? SILENT : ELSEWHERE), () => silent(SILENT));
     setTimeout(() => follow(path, take, silent), 2000);
   };
 }
@@ -132,7 +133,7 @@ function followJob() {
     countHits(said.message);
     if (said.state !== "running") { events.close(); location.reload(); }
   };
-  follow(live.dataset.events, take, () => { message.textContent = SILENT; });
+  follow(live.dataset.events, take, (why) => { message.textContent = why; });
 }
 
 // A run of several parties: numbers change in place, and a new round or state is a new page.
@@ -150,7 +151,7 @@ function followRun() {
       else place.textContent = value;
     }
   };
-  follow(run.dataset.events, take, () => { silence.textContent = SILENT; });
+  follow(run.dataset.events, take, (why) => { silence.textContent = why; });
 }
 
 function followButtons() {
