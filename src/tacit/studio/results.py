@@ -148,7 +148,7 @@ def _import(job: Job, result: dict[str, Any]) -> Summary:
             (str(result["series"]), "series"),
             (str(result["channels"]), "channels"),
             (str(len(result["classes"])), "classes"),
-            (str(result["subjects"]), "persons"),
+            (str(result["subjects"]), "people"),
         ],
         guarantees=[],
         charts=[],

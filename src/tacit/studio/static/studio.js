@@ -247,7 +247,7 @@ function followQuestions() {
     const unanswered = document.getElementById("unanswered");
     const left = 3 - Object.keys(said).length;
     unanswered.hidden = left === 0;
-    unanswered.textContent = left === 1 ? "One answer more, and the way is clear." : "Two answers more, and the way is clear.";
+    unanswered.textContent = left === 1 ? "One more question." : "Two more questions.";
     for (const card of document.querySelectorAll(".cards .card")) card.classList.toggle("chosen", card.id === found?.family);
     if (!found) return;
     answer.querySelector("p").textContent = found.sentence;
