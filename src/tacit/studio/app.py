@@ -39,6 +39,7 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
         look,
         plan,
         population,
+        removal,
         start,
         train,
     )  # fmt: skip
@@ -48,6 +49,7 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=removal.remove_old_uploads, args=(workspace,), daemon=True).start()
         threading.Thread(target=vega_file, args=(workspace,), daemon=True).start()
         yield
         collectors.close()
@@ -60,7 +62,8 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
     app.router.routes.append(Mount("/collect/{store}", app=collectors))
     hosts, session = allowed_hosts(host, port), new_token()
     add_access(app, Access(token=token, session=session, hosts=hosts, port=port))
-    pages = (start, data, plan, train, jobs, look, device, population, federation, budget, arena)
+    pages = (start, data, plan, train, jobs, look, device, population, federation, budget, arena,
+             removal)  # fmt: skip
     for page in pages:
         app.include_router(page.router)
     static = resources.files("tacit.studio") / "static"

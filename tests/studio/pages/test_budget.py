@@ -72,7 +72,12 @@ def client(tmp_path: Path) -> Iterator[httpx.Client]:
 @pytest.mark.xdist_group("studio")
 def test_the_page_and_what_it_leads_to(client: httpx.Client, tmp_path: Path) -> None:
     page = client.get("/budget/device.db").text
-    for words in ("No subject has spent more than epsilon 0.3 of 0.5", "intact", "label, place", "chain of 5 entries"):
+    for words in (
+        "No subject has spent more than epsilon 0.3 of 0.5",
+        "intact",
+        "label, place",
+        "chain of 5 entries",
+    ):
         assert words in page, words
     assert EVIL not in page
     told = client.get("/budget/device.db/disclosure", params={"subject": "ann"}).text

@@ -22,6 +22,7 @@ from tacit.studio.datasets import (
 from tacit.studio.dry_runs import dry_run, import_options, size_of
 from tacit.studio.jobs import list_jobs, start_job
 from tacit.studio.pages.common import Body, show, text_of, workspace_of
+from tacit.studio.pages.removal import DAYS_KEPT, remove_old_uploads
 from tacit.studio.previews import ROLES, preview_of
 from tacit.studio.workspace import Workspace, checked_name
 from tacit.system.files import written_whole
@@ -39,6 +40,7 @@ CORRECTIONS = (
 def data(request: Request) -> HTMLResponse:
     """What is there, and where to drop a file."""
     workspace = workspace_of(request)
+    remove_old_uploads(workspace)
     near = near_names(workspace)
     uploads = workspace.names("uploads")
     done = _imported(workspace)
@@ -49,6 +51,7 @@ def data(request: Request) -> HTMLResponse:
         others=data_names(workspace)[len(near) :],
         uploads=[name for name in uploads if name not in done],
         imported=[name for name in uploads if name in done],
+        days=DAYS_KEPT,
     )
 
 
@@ -162,13 +165,15 @@ def one(request: Request, name: str, channel: int = 0) -> HTMLResponse:
     plain = unlabelled_series(workspace, checked_name(name))
     if plain is not None:
         chart = series_chart(plain, channel=channel)
-        return show(request, "unlabelled.html", name=name, shape=plain.shape, chart=chart)
+        shape = plain.shape
+        return show(request, "unlabelled.html", name=name, shape=shape, chart=chart, own=True)
     found = load_named(workspace, name)
     return show(
         request,
         "dataset.html",
         name=name,
         data=found,
+        own=workspace.place("data", f"{name}.npz").is_file(),
         summary=found.summary(),
         channel=channel,
         charts=class_charts(found, channel=channel),

@@ -42,6 +42,7 @@ def train(request: Request, data: str = "", method: str = METHODS[0]) -> HTMLRes
         chosen=data or names[0],
         method=method,
         given=given,
+        models=workspace_of(request).names("models"),
     )
 
 

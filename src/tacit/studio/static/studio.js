@@ -161,8 +161,9 @@ function followButtons() {
       button.disabled = true;
       trouble.hidden = true;
       try {
-        await send(button.dataset.act, "{}");
-        location.reload();
+        await send(button.dataset.act, JSON.stringify({ name: button.dataset.name }));
+        if (button.dataset.next) location.href = button.dataset.next;
+        else location.reload();
       } catch (error) {
         trouble.textContent = error.message;
         trouble.hidden = false;
