@@ -5,6 +5,7 @@ A block under `<!-- not run: reason -->` is left out; the reason has to be given
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -126,6 +127,23 @@ def test_public_names_are_the_documented_ones() -> None:
     assert documented == set(package.__all__)
     for name in package.__all__:
         assert getattr(package, name) is not None
+
+
+OFFERING = (
+    "local", "ledger", "data", "accounting", "mechanisms", "audit", "fleet", "silo", "hybrid",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("room", OFFERING)
+def test_names_that_a_room_offers_have_their_signature_on_the_page(room: str) -> None:
+    """By the module that defines them, because that is where the docs tool finds them."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^::: ([\w.]+)$", page, re.M))
+    module = importlib.import_module(f"tacit.{room}")
+    for name in module.__all__:
+        where = getattr(getattr(module, name), "__module__", None) or module.__name__
+        places = {f"{where}.{name}", f"{module.__name__}.{name}"}
+        assert places & documented, f"docs/reference/api.md lacks {module.__name__}.{name}"
 
 
 def test_suites_are_the_documented_ones() -> None:

@@ -195,13 +195,14 @@ def _charts(rounds: list[Round], *, planned: int, budget: float) -> list[ChartTy
         line_chart(
             "Reports that counted, per round",
             [Line("reports", reports, colour=colour, dots=True)],
-            x=f"round of {planned}", y="reports", y_range=(0.0, 1.1 * most), legend=False,
+            x=f"round of {planned}", y="reports", y_range=(0.0, 1.1 * most),
+            legend=False, counted=True,
         ),
         line_chart(
             "Epsilon spent by a client so far",
             [Line("epsilon", spent, colour=colour, dots=True)],
             x=f"round of {planned}", y="epsilon", y_range=(0.0, 1.1 * max(budget, spent[-1][1])),
-            level=("budget of the plan", budget), legend=False,
+            level=("budget of the plan", budget), legend=False, counted=True,
         ),
     ]  # fmt: skip
 

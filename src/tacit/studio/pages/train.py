@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from tacit.errors import TacitError, check_epsilon
 from tacit.studio.access import SCRIPTED_POLICY
-from tacit.studio.datasets import data_argument, data_names
+from tacit.studio.datasets import data_argument, trainable_names
 from tacit.studio.jobs import CHECKPOINT, FOLDER, list_jobs, start_job
 from tacit.studio.pages.common import (
     Body,
@@ -32,7 +32,7 @@ METHODS = ("softshape", "fedst", "timefl", "hybrid")
 @router.get("/train")
 def train(request: Request, data: str = "", method: str = METHODS[0]) -> HTMLResponse:
     """The form; fields may be filled by the address."""
-    names = data_names(workspace_of(request))
+    names = trainable_names(workspace_of(request))
     given = {key: request.query_params.get(key, value) for key, value in _FIELDS.items()}
     return show(
         request,
