@@ -97,12 +97,13 @@ def line_chart(
     y_range: Range | None = None,
     level: tuple[str, float] | None = None,
     legend: bool = True,
+    level_left: bool = False,
     counted: bool = False,
 ) -> alt.LayerChart:
     """One line per series, with dots where there are few points.
 
-    `level` is a name and a value that a dotted horizontal line marks; what is `counted` from left
-    to right, as rounds are, has whole numbers there.
+    `level` is a name and a value that a dotted horizontal line marks, named above its right end or
+    below its left one; what is `counted` from left to right, as rounds are, has whole numbers.
     """
     kept = [Line(*item) for item in lines.items()] if isinstance(lines, Mapping) else list(lines)
     if log_y:
@@ -123,7 +124,7 @@ def line_chart(
     )
     layers = [*line_layers(kept, across, up, legend=legend)]
     if level is not None:
-        layers += _level_layers(*level)
+        layers += _level_layers(*level, left=level_left)
     return layered(title, layers, height=230)
 
 
@@ -399,14 +400,13 @@ def _rows(lines: Sequence[Line]) -> list[Row]:
     ]
 
 
-def _level_layers(name: str, value: float) -> list[alt.Chart]:
+def _level_layers(name: str, value: float, *, left: bool) -> list[alt.Chart]:
     mark = on([{"level": float(value), "text": name}]).encode(y="level:Q")
-    return [
-        mark.mark_rule(strokeDash=[2, 3], color=INK),
-        mark.mark_text(x=WIDTH - 72, align="right", baseline="bottom", dy=-4, color=INK).encode(
-            text="text:N"
-        ),
-    ]
+    if left:
+        words = mark.mark_text(x=4, align="left", baseline="top", dy=5, color=INK)
+    else:
+        words = mark.mark_text(x=WIDTH - 72, align="right", baseline="bottom", dy=-4, color=INK)
+    return [mark.mark_rule(strokeDash=[2, 3], color=INK), words.encode(text="text:N")]
 
 
 def _positive(line: Line) -> Line:

@@ -144,6 +144,9 @@ def test_a_page_can_be_used_by_keyboard(studio: Studio, driver: Any) -> None:
     before = page.text("#odds")
     page.find("#epsilon").send_keys(Keys.ARROW_RIGHT)
     assert page.text("#odds") != before
+    page.find("#epsilon").send_keys(Keys.HOME)
+    assert page.text("#epsilon-shown") == "0.1"
+    assert page.text("#odds") == "1.2:1", "e to the power of 0.1 is 1.105: at most is not 1.1"
     marked = "return document.querySelector('.chart > div').view?.signal('chosen')"
     page.wait(lambda d: d.execute_script(marked) == float(page.text("#epsilon-shown")))
     driver.get(f"{studio.address}/arena/quick")

@@ -194,6 +194,7 @@ function followPlan() {
   const fleet = JSON.parse(document.getElementById("fleet-rows").textContent);
   const set = (id, text) => { document.getElementById(id).textContent = text; };
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const upTo = (value) => (Math.ceil(10 * value - 1e-9) / 10).toFixed(1);  // a bound is never shown smaller
   const chart = document.querySelector(".chart > div");
   const mark = () => chart.view?.signal("chosen", rows[slider.value].epsilon).runAsync();
   chart.addEventListener("drawn", mark);
@@ -203,10 +204,10 @@ function followPlan() {
     const link = new URL(document.getElementById("train-link").href);
     set("epsilon-shown", row.epsilon);
     set("expected", percent(row.expected));
-    set("ceiling", percent(row.ceiling));
-    set("odds", `${row.odds < 10 ? row.odds.toFixed(1) : Math.ceil(row.odds)}:1`);
+    set("ceiling", `${upTo(100 * row.ceiling)} %`);
+    set("odds", `${row.odds < 10 ? upTo(row.odds) : Math.ceil(row.odds)}:1`);
     set("devices", row.devices.toLocaleString("en"));
-    set("in-words", `Somebody who thinks two series equally likely will, after one release, believe in the right one with at most ${percent(row.belief)}.`);
+    set("in-words", `Somebody who thinks two series equally likely will, after one release, believe in the right one with at most ${upTo(100 * row.belief)} %.`);
     link.searchParams.set("epsilon", row.epsilon);
     document.getElementById("train-link").href = link;
     const run = fleet[slider.value];
