@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from studio_server import Studio, running_studio
 from tacit.studio.jobs import cancel_job, start_job
-from tacit.studio.pages.removal import DAYS_KEPT, remove_old_uploads
+from tacit.studio.pages.removal import DAYS_KEPT, remove_old_uploads, remove_place
 from tacit.studio.workspace import open_workspace
 
 pytestmark = [pytest.mark.seconds, pytest.mark.xdist_group("studio")]
@@ -78,6 +79,18 @@ def test_what_a_running_job_uses_stays(client: httpx.Client, studio: Studio) -> 
         cancel_job(workspace, job.id)
     assert "old.csv" not in client.get("/data").text
     assert not old.exists()
+
+
+def test_two_who_remove_one_thing_do_not_collide(tmp_path: Path) -> None:
+    remove_place(tmp_path / "gone")
+    link = tmp_path / "uploads"
+    link.mkdir()
+    (link / "half").symlink_to(tmp_path / "written-a-moment-ago")
+    workspace = open_workspace(tmp_path / "work")
+    link.rename(workspace.root / "uploads" / "record")
+    (workspace.root / "uploads" / ".removed.raw.csv.00ff").touch()
+    assert remove_old_uploads(workspace, now=1e12) == []
+    assert [path.name for path in (workspace.root / "uploads").iterdir()] == ["record"]
 
 
 def test_dropped_files_go_after_some_days(client: httpx.Client, studio: Studio) -> None:

@@ -5,6 +5,8 @@ Ledgers and stores are not removed here: what was spent stays spent.
 
 from __future__ import annotations
 
+import math
+import secrets
 import shutil
 import time
 from pathlib import Path
@@ -38,6 +40,9 @@ def remove(request: Request, room: str, name: str, body: Body) -> JSONResponse:
 
 def remove_old_uploads(workspace: Workspace, *, now: float | None = None) -> list[str]:
     """Remove dropped files after `DAYS_KEPT` days, but none while a job may be reading it."""
+    for room in ROOMS:  # what a studio that was killed had put aside
+        for left in (workspace.root / room).glob(".removed.*"):
+            _erase(left)
     limit = (time.time() if now is None else now) - DAYS_KEPT * _DAY_SECONDS
     places = [workspace.place("uploads", name) for name in workspace.names("uploads")]
     old = [place for place in places if _newest(place) < limit]
@@ -50,12 +55,19 @@ def remove_old_uploads(workspace: Workspace, *, now: float | None = None) -> lis
 
 def remove_place(place: Path) -> None:
     """A file or a folder; it is out of sight at once, whatever happens on the way."""
-    aside = place.with_name(f".removed.{place.name}")
-    place.replace(aside)
+    aside = place.with_name(f".removed.{place.name}.{secrets.token_hex(4)}")
+    try:
+        place.replace(aside)
+    except FileNotFoundError:  # somebody else has just removed it
+        return
+    _erase(aside)
+
+
+def _erase(aside: Path) -> None:
     if aside.is_dir():
-        shutil.rmtree(aside)
+        shutil.rmtree(aside, ignore_errors=True)
     else:
-        aside.unlink()
+        aside.unlink(missing_ok=True)
 
 
 def _check_unused(workspace: Workspace, place: Path) -> None:
@@ -66,4 +78,7 @@ def _check_unused(workspace: Workspace, place: Path) -> None:
 
 
 def _newest(place: Path) -> float:
-    return max(path.stat().st_mtime for path in (place, *place.rglob("*")))
+    try:
+        return max(path.stat().st_mtime for path in (place, *place.rglob("*")))
+    except FileNotFoundError:  # a file of it is just being written, or removed
+        return math.inf
