@@ -133,6 +133,20 @@ def test_shuffler_analyser_and_a_light_node_start_and_stop(tmp_path: Path) -> No
         wait_until(answers, seconds=120, what="the node reaches the shuffler")
 
 
+@pytest.mark.seconds
+@pytest.mark.timeout(600)
+def test_server_and_node_start_and_stop(tmp_path: Path) -> None:
+    """Over Flower, with no service behind them: both say by their figures that they run."""
+    fleet = LocalFleet(tmp_path / "fleet", rounds=2, n_kernels=8)
+    first = free_ports(2)
+    ports = {9444: first, 9445: first + 1}
+    with (
+        running("server", fleet.folder / "server", ports, tmp_path),
+        running("node", fleet.folder / "nodes" / "node-1", ports, tmp_path),
+    ):
+        pass
+
+
 @pytest.mark.silo
 @pytest.mark.seconds
 @pytest.mark.timeout(600)
