@@ -132,7 +132,10 @@ def correct(request: Request, name: str) -> HTMLResponse:
 def tried(request: Request, name: str) -> JSONResponse:
     """What the importer would make of it; a dry run takes seconds, so the page asks for it."""
     source = workspace_of(request).existing("uploads", name)
-    return JSONResponse(dry_run(source, _said(request)))
+    try:
+        return JSONResponse(dry_run(source, _said(request)))
+    except TacitError as error:  # that it would refuse is what was asked for
+        return JSONResponse({"error": str(error)})
 
 
 def _said(request: Request) -> dict[str, str]:

@@ -78,6 +78,7 @@ function followTry() {
   if (!tried) return;
   const line = tried.querySelector("p");
   send(`${tried.dataset.tried}${location.search}`, undefined, "GET").then((said) => {
+    if (said.error) { line.textContent = said.error; line.className = "notice bad"; return; }
     line.textContent = said.sentences.join(" ");
     tried.querySelector("ul").append(...said.figures.map(([value, word]) => {
       const item = document.createElement("li");
