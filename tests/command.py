@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from left_out import skip_if_left_out
 from tacit.cli.app import run
+from tacit.cli.manner.about import KEYS, with_new_names
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,31 @@ class Outcome:
 
 def tacit(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     """Run `tacit ARGUMENTS` and capture it."""
+    words = [str(argument) for argument in arguments]
     capsys.readouterr()
-    code = run([str(argument) for argument in arguments])
+    code = run(words)
     captured = capsys.readouterr()
     skip_if_left_out(captured.err)
-    return Outcome(code, captured.out, captured.err)
+    outcome = Outcome(code, captured.out, captured.err)
+    if code == 0 and "--json" in words and "--help" not in words:
+        missing = documented_keys(words) - set(outcome.json)
+        assert not missing, f"tacit {' '.join(words)} lacks {sorted(missing)}"
+    return outcome
+
+
+def documented_keys(words: Sequence[str]) -> set[str]:
+    """The keys that the reference promises for this call, in so far as its words decide it."""
+    path = next(path for n in (2, 1) if (path := " ".join(words[:n])) in KEYS)
+    always, *more = re.sub(r"\([^()]*\)", "", KEYS[path]).split(";")
+    given = {word.partition("=")[0] for word in with_new_names(words)}
+    mode = "published" if "published" in words else "sound"
+    promised = [always]
+    for part in more:
+        condition, _, keys = part.partition(" also ")
+        option = re.fullmatch(r" with `(--[\w-]+)`", condition)
+        if (option is not None and option[1] in given) or condition == f" in {mode} mode":
+            promised.append(keys)
+    return {key for keys in promised for key in re.findall(r"`(\w+)`", keys)}
 
 
 def assert_refused(outcome: Outcome, *words: str) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import secrets
 import time
+from math import sin
 from pathlib import Path
+
+import numpy as np
 
 from collector_parts import SetClock, counting_model, enrolled
 from tacit.arena.grid import Choice
 from tacit.arena.suites import suite_tasks
+from tacit.cli.app import run
+from tacit.fleet.deployment.analyser_state import AnalyserRound, AnalyserState, analyser_config
+from tacit.fleet.deployment.config import read_run
 from tacit.guarantee import DpGuarantee
 from tacit.ledger import Ledger
 from tacit.local.collector.storage.clock import DAY_SECONDS
@@ -22,6 +30,9 @@ PAGES = (
     "/look", "/look/italy", "/device", "/population", "/population/hospital",
     "/federation", "/budget", "/budget/device.db", "/arena", "/arena/quick", "/jobs",
     "/collect/hospital/", "/vega.js",
+    "/data/plain", "/jobs/trained", "/jobs/refused", "/pages/trained", "/federation/three",
+    "/federation/fleet", "/collect/hospital/device",
+    "/budget/device.db/disclosure?subject=series%201",
 )  # fmt: skip
 
 
@@ -31,12 +42,13 @@ def filled_store(path: Path) -> None:
     devices = [enrolled(store, group=f"ward {n % 3}") for n in range(N_DEVICES)]
     today = int(store.clock.now() // DAY_SECONDS)
     for day in range(DAYS):
+        often = 300 + 60 * sin(day / 4.0)  # of a thousand windows
         uploads = [
             Upload(
                 device=device,
                 group=f"ward {n % 3}",
                 windows=[secrets.token_bytes(16) for _ in mine],
-                symbols=[int(w % 10 < 3) for w in mine],
+                symbols=[int((w * 7919 + n * 104_729) % 1000 < often) for w in mine],
             )
             for n, device in enumerate(devices)
             if (mine := range(day, PER_DEVICE, DAYS))
@@ -70,11 +82,66 @@ def fill_workspace(workspace: Path) -> None:
     rows += [f"{n % 2}," + ",".join(str(n % 7 + k) for k in range(50)) for n in range(1000)]
     (workspace / "uploads" / "table.csv").write_text("\n".join(rows))
     for n in range(N_RUNS):
-        job = workspace / "jobs" / f"20260101-000000-{n:06d}"
-        job.mkdir()
-        about = {"kind": "other"}
-        described = {"title": f"run {n}", "arguments": ["data", "show", "GunPoint", "--json"],
-                     "about": about, "started": 0.0}  # fmt: skip
-        (job / "job.json").write_text(json.dumps(described))
-        (job / "exit").write_text("0")
-        (job / "result.json").write_text("{}")
+        words = ["data", "show", "GunPoint"]
+        add_job(workspace, f"20260101-000000-{n:06d}", f"run {n}", words, result="{}")
+    (workspace / "data").mkdir()
+    np.savez(workspace / "data" / "plain.npz", X=np.sin(np.arange(200.0)).reshape(5, 1, 40))
+    add_training(workspace)
+    add_federations(workspace / "federations")
+
+
+def add_job(
+    workspace: Path,
+    name: str,
+    title: str,
+    words: list[str],
+    *,
+    result: str = "",
+    log: str = "",
+    **about: str,
+) -> None:
+    """A job that has ended: well if it has a result, else with a refusal."""
+    job = workspace / "jobs" / name
+    job.mkdir()
+    about = about or {"kind": "other"}
+    described = {"title": title, "arguments": [*words, "--json"], "about": about, "started": 0.0}
+    (job / "job.json").write_text(json.dumps(described))
+    (job / "exit").write_text("0" if result else "2")
+    (job / "result.json").write_text(result)
+    (job / "log.txt").write_text(log)
+
+
+def command(*words: object) -> str:
+    """What a command prints."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert run([str(word) for word in words]) == 0
+    return said.getvalue()
+
+
+def add_training(workspace: Path) -> None:
+    """One training with its page, and one that was refused."""
+    (workspace / "pages").mkdir(exist_ok=True)
+    words = ["train", "softshape", "--data", "ItalyPowerDemand", "--epsilon", "2", "--page",
+             str(workspace / "pages" / "trained.html")]  # fmt: skip
+    result = command(*words, "--json")
+    about = {"kind": "train", "method": "softshape", "data": "ItalyPowerDemand", "model": "italy"}
+    add_job(workspace, "trained", "Local releases", words, result=result, **about)
+    add_job(workspace, "refused", "Local releases", words, log="tacit: choose another page.")
+
+
+def add_federations(folder: Path) -> None:
+    """A silo before its run, and a fleet of five nodes after three of six rounds."""
+    folder.mkdir(exist_ok=True)
+    command("silo", "init", folder / "three", "--parties", "north,east,south", "--json")
+    command("fleet", "init", folder / "fleet", "--data", "GunPoint", "--nodes", 5, "--rounds", 6,
+            "--epsilon", 8, "--n-min", 2, "--json")  # fmt: skip
+    config = analyser_config(folder / "fleet")
+    config.state.mkdir(exist_ok=True)
+    history = tuple(
+        AnalyserRound(round_number=n, batch_id=f"b{n}", n=reports, left_out=0, released=True,
+                      epsilon=1.25 * n)
+        for n, reports in enumerate((5, 5, 4), start=1)
+    )  # fmt: skip
+    state = AnalyserState(model=b"", next_round=4, history=history)
+    (config.state / "checkpoint.npz").write_bytes(state.to_bytes(read_run(config.plan).run))

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from deploy_files import DEPLOY, stages
@@ -34,7 +35,7 @@ class Started:
 
     def __init__(self, role: str, folder: Path, ports: dict[int, int], caches: Path) -> None:
         stage = STAGES[role]
-        self.health = moved(stage.health, ports)
+        self.health = moved(stage.health, ports) if role != "party" else ""
         program, *words = [moved(word, ports) for word in stage.start]
         set_there = {"HOME": folder, "NUMBA_CACHE_DIR": caches, "XDG_CACHE_HOME": caches}
         assert set_there.keys() <= stage.environment.keys()
@@ -130,6 +131,46 @@ def test_shuffler_analyser_and_a_light_node_start_and_stop(tmp_path: Path) -> No
         assert shuffler.figures()["tacit_shuffler_forwarded_rounds"] == 0.0
         answers = lambda: node.figures().get("tacit_node_shuffler_answers") == 1.0
         wait_until(answers, seconds=120, what="the node reaches the shuffler")
+
+
+@pytest.mark.seconds
+@pytest.mark.timeout(600)
+def test_server_and_node_start_and_stop(tmp_path: Path) -> None:
+    """Over Flower, with no service behind them: both say by their figures that they run."""
+    fleet = LocalFleet(tmp_path / "fleet", rounds=2, n_kernels=8)
+    first = free_ports(2)
+    ports = {9444: first, 9445: first + 1}
+    with (
+        running("server", fleet.folder / "server", ports, tmp_path),
+        running("node", fleet.folder / "nodes" / "node-1", ports, tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.silo
+@pytest.mark.seconds
+@pytest.mark.timeout(600)
+def test_a_party_starts_waits_and_stops(tmp_path: Path) -> None:
+    """It has no health to ask for: it says in its log for whom it waits."""
+    pytest.importorskip("spu")
+    words = ["silo", "init", str(tmp_path / "silo"), "--parties", "north,south,west", "--json"]
+    subprocess.run([*PROGRAMS["tacit"], *words], check=True, capture_output=True)
+    folder = tmp_path / "silo" / "north"
+    config = folder / "party.toml"
+    first = free_ports(3)
+    config.write_text(moved(config.read_text(), {9100 + n: first + n for n in range(3)}))
+    np.savez(folder / "data.npz", X=np.zeros((4, 20)), y=np.array(list("abab")))
+    party = Started("party", folder, {}, tmp_path)
+    try:
+        wait_until(lambda: "south" in party.logged(), seconds=150, what="the party waits")
+        assert party.process.poll() is None, party.logged()
+        assert party.stop() in (*ENDED, 130)
+        for line in party.logged().splitlines():
+            assert json.loads(line).keys() >= {"time", "party", "event"}, line
+    finally:
+        party.process.kill()
+        party.process.communicate()
+        party.log.close()
 
 
 def shuffler_port(fleet: LocalFleet) -> int:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import vl_convert
 
 from drawn import layers, lines, rows
 from tacit.guarantee import DpGuarantee
@@ -234,3 +235,31 @@ sys.exit(run(["train", "softshape", "--data", "none", "--epsilon", "1", "--page"
     expected = f"needs {package}, which is not installed; type: pip install 'tacit-ts[charts]'"
     assert expected in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_counted_has_whole_numbers_below_it() -> None:
+    def ticks(n: int) -> list[int]:
+        points = {"reports": [(float(at), 5.0) for at in range(1, n + 1)]}
+        chart = line_chart("t", points, x="round", y="reports", counted=True).to_dict()
+        found: list[int] = chart["layer"][0]["encoding"]["x"]["axis"]["values"]
+        return found
+
+    assert ticks(1) == [1]
+    assert ticks(3) == [1, 2, 3]
+    assert ticks(20) == [1, 5, 9, 13, 17]
+
+
+def test_a_legend_of_dashed_and_dotted_lines_is_one_of_lines() -> None:
+    """Shapes that shared its field made blots of the dashes, and the browser complained."""
+    lines = [Line("a", [(1.0, 1.0)]), Line("b", [(1.0, 2.0)], dashed=True, dots=False)]
+    chart = line_chart("t", lines, x="x", y="y").to_dict()
+    (legend,) = vl_convert.vegalite_to_vega(chart)["legends"]
+    assert (legend["symbolType"], legend["strokeDash"]) == ("stroke", "strokeDash")
+    assert "shape" not in legend
+
+
+def test_a_line_does_not_cross_the_number_of_a_bar() -> None:
+    bars = {"short": 0.3, "just below": 0.84, "above": 0.97}
+    chart = bar_chart("t", bars, x="x", colours=["red"] * 3, x_range=(0.0, 1.0),
+                      level=("ceiling", 0.88))  # fmt: skip
+    assert [row["end"] for row in rows(chart, "bar")] == [0.3, 0.88, 0.97]

@@ -43,14 +43,61 @@ def test_two_studios_on_one_machine_leave_each_other_alone(studio: Studio, tmp_p
             assert browser.get(each.address).status_code == 200
 
 
-def test_an_open_page_survives_a_restart(tmp_path: Path) -> None:
+def test_a_cookie_ends_with_its_studio(tmp_path: Path) -> None:
+    """Every server of this machine is sent it, so it must not open the studios after this one."""
     with running_studio(tmp_path) as first:
         port, cookies = int(urlsplit(first.address).port or 0), first.cookies()
-        assert oct((tmp_path / ".session").stat().st_mode)[-3:] == "600"
+        assert httpx.get(first.address, cookies=cookies, timeout=120.0).status_code == 200
     with running_studio(tmp_path, port=port) as again:
         assert again.token != first.token
-        assert httpx.get(again.address, cookies=cookies, timeout=120.0).status_code == 200
-        assert httpx.get(again.address, timeout=120.0).status_code == 403
+        assert httpx.get(again.address, cookies=cookies, timeout=120.0).status_code == 403
+        assert httpx.get(again.address, cookies=again.cookies(), timeout=120.0).status_code == 200
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "odd"])
+def test_another_page_starts_nothing_by_a_link(studio: Studio, site: str) -> None:
+    """A server on another port is the same site: the cookie comes along, this header tells."""
+    paths = ("/plan/GunPoint", "/data/import/a.csv/tried", "/budget/x.db/export", "/collect/x/")
+    with studio.client() as client:
+        for path in paths:
+            assert client.get(path, headers={"Sec-Fetch-Site": site}).status_code == 403
+        for own in ("same-origin", "none"):
+            assert client.get("/plan", headers={"Sec-Fetch-Site": own}).status_code == 200
+    assert not (studio.workspace / "stores" / "x.db").exists()
+    assert not list(studio.workspace.glob("**/*GunPoint*"))
+
+
+def test_the_page_that_the_command_opens_enters(studio: Studio) -> None:
+    """It is a file, so the browser calls it another site and sends no cookie to a redirect."""
+    with httpx.Client(base_url=studio.address, timeout=120.0) as browser:
+        entered = browser.get(studio.url, headers={"Sec-Fetch-Site": "cross-site"})
+        assert entered.status_code == 200
+        assert 'content="0;url=/"' in entered.text
+        assert studio.token not in entered.text
+        assert browser.get("/").status_code == 200
+
+
+def test_refusals_have_the_headers_too(studio: Studio) -> None:
+    for answer in (
+        httpx.get(studio.address, timeout=120.0),
+        httpx.get(studio.address, headers={"Host": "evil.example"}, timeout=120.0),
+        httpx.post(studio.address + "/train", timeout=120.0),
+    ):
+        assert answer.status_code in (403, 421)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_written_pages_can_do_nothing_but_show(studio: Studio) -> None:
+    for room in ("pages", "arena/quick"):
+        (studio.workspace / room).mkdir(exist_ok=True)
+        (studio.workspace / room / "report.html").write_text("<body><p>written</p></body>")
+    with studio.client() as client:
+        for path in ("/pages/report", "/arena/quick/report"):
+            page = client.get(path)
+            assert "written" in page.text
+            for word in ("default-src", "form-action", "base-uri", "frame-ancestors"):
+                assert f"{word} 'none'" in page.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +177,14 @@ def test_mistakes_get_a_sentence(studio: Studio) -> None:
             answer = client.post("/train", json=body)
             assert answer.status_code == 422
             assert sentence in answer.json()["error"]
-        assert client.post("/train", content=b"[1]").status_code == 422
-        assert client.post("/train", content=b"x" * 100_000).status_code == 422
+        kind = {"Content-Type": "application/json; charset=utf-8"}
+        for content in (b"[1]", b"{", b"x" * 100_000):
+            assert client.post("/train", content=content, headers=kind).status_code == 422
+        answer = client.post("/train", content=b"{}", headers={"Content-Type": "text/plain"})
+        assert "sends JSON here, got 'text/plain'" in answer.json()["error"]
+        for odd in ("inf", "nan", "-inf", "1e999"):
+            body = {"method": "fedst", "data": "GunPoint", "parties": odd}
+            assert "parties must be a number" in client.post("/train", json=body).json()["error"]
     assert not list((studio.workspace / "jobs").iterdir())
 
 
@@ -155,6 +208,13 @@ def test_an_upload_is_whole_or_not_there(studio: Studio) -> None:
     with studio.client() as client:
         assert client.put("/data/upload/a.csv", content=b"1,2\n").json()["bytes"] == 4
         assert client.put("/data/upload/..%2fa.csv", content=b"x").status_code in (404, 422)
+        into = client.put("/data/upload/a.csv/b.csv", content=b"x")
+        assert "a.csv is a file, not a folder" in into.json()["error"]
+        assert client.post("/data/uploads", json={"name": "b.dat"}).json() == {"name": "b"}
+        assert "name of a folder" in client.put("/data/upload/b", content=b"x").json()["error"]
+        (studio.workspace / "uploads" / "b").rmdir()
+    stored = studio.workspace / "uploads" / "a.csv"
+    assert oct(stored.stat().st_mode)[-3:] == "600"
     names = {path.name for path in (studio.workspace / "uploads").iterdir()}
     assert names == {"a.csv"}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,48 @@ def test_no_more_jobs_than_there_is_room_for(workspace: Workspace) -> None:
     assert len(list_jobs(workspace)) == 2, "a refused job leaves no folder"
     for job in first:
         cancel_job(workspace, job.id)
+
+
+def test_two_at_once_do_not_take_one_place(workspace: Workspace) -> None:
+    def start(n: int) -> bool:
+        try:
+            start_job(workspace, f"Attack {n}", LONG)
+        except TacitError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(max_workers=5) as threads:
+        started = sum(threads.map(start, range(5)))
+    jobs = list_jobs(workspace)
+    for job in jobs:
+        cancel_job(workspace, job.id)
+    assert started == len(jobs) == 2
+
+
+def test_a_job_that_ends_while_it_is_cancelled_keeps_its_result(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ended(workspace, start_job(workspace, "Show", ["data", "show", "GunPoint"]))
+    as_it_was = replace(job, state="running")
+    with monkeypatch.context() as patched:
+        patched.setattr("tacit.studio.jobs.load_job", lambda *_: as_it_was)
+        cancel_job(workspace, job.id)
+        (job.folder / "exit").unlink()  # and one whose process died before it could say so
+        cancel_job(workspace, job.id)
+    assert load_job(workspace, job.id).state == "cancelled"
+    (job.folder / "exit").write_text("0")
+    assert load_job(workspace, job.id).result() is not None
+
+
+def test_other_things_in_the_room_hide_no_job(workspace: Workspace) -> None:
+    job = ended(workspace, start_job(workspace, "Show", ["data", "show", "GunPoint"]))
+    for name, content in (("odd", "[]"), ("other", "{}"), ("broken", "{")):
+        folder = workspace.place("jobs", name)
+        folder.mkdir()
+        (folder / "job.json").write_text(content)
+    assert [found.id for found in list_jobs(workspace)] == [job.id]
+    with pytest.raises(TacitError, match="is not a job of the studio"):
+        load_job(workspace, "odd")
 
 
 def _wait_until_gone(pid: int) -> None:

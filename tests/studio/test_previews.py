@@ -38,7 +38,7 @@ def test_what_is_unclear_is_said_and_settled_by_a_click(table: Path) -> None:
     assert settled is not None
     assert settled.trouble == ""
     assert dict(settled.summary)["2 classes"] == "a (20), b (20)"
-    assert "5 persons" in dict(settled.summary)
+    assert "5 people" in dict(settled.summary)
     assert dict(settled.summary)["1 channel"] == "of 30 samples"
 
 

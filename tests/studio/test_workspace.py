@@ -7,7 +7,36 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import TacitError
-from tacit.studio.workspace import open_workspace
+from tacit.studio.workspace import ROOMS, open_workspace
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_other_accounts_cannot_look_into_a_workspace(tmp_path: Path) -> None:
+    new = open_workspace(tmp_path / "new").root
+    assert mode(new) == 0o700
+    made_before = tmp_path / "before"  # as 'tacit arena run --out before/arena/quick' makes it
+    (made_before / "arena").mkdir(parents=True)
+    made_before.chmod(0o755)
+    assert mode(open_workspace(made_before).root) == 0o700
+
+
+def test_a_folder_with_other_things_is_not_narrowed(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "notes.txt").touch()
+    shared.chmod(0o755)
+    with pytest.raises(TacitError, match=r"mode 755.*chmod 700"):
+        open_workspace(shared)
+    assert mode(shared) == 0o755
+    assert [path.name for path in shared.iterdir()] == ["notes.txt"]
+    shared.chmod(0o700)
+    assert open_workspace(shared).root == shared
+    shared.chmod(0o750)  # it holds every room now, so it is a workspace
+    assert (shared / ROOMS[0]).is_dir()
+    assert mode(open_workspace(shared).root) == 0o700
 
 
 @pytest.mark.parametrize(

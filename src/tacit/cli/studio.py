@@ -36,7 +36,7 @@ def studio(
     needs("studio", "fastapi", "uvicorn", what="'tacit studio'")
     needs("charts", "altair", "vl_convert", what="'tacit studio'")
     from tacit.local.collector.server import bound_socket
-    from tacit.studio.access import new_token
+    from tacit.studio.access import entrance, new_token
     from tacit.studio.app import create_app, serve
     from tacit.studio.workspace import open_workspace
 
@@ -52,6 +52,7 @@ def studio(
         as_json=as_json,
         render=lambda: typer.echo(f"Studio on {opened.root}\n{url}"),
     )
-    if not (no_browser or as_json):
-        typer.launch(url)
-    serve(app, listening)
+    with entrance(opened, url) as page:
+        if not (no_browser or as_json):
+            typer.launch(page.as_uri())
+        serve(app, listening)

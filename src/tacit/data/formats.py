@@ -107,13 +107,23 @@ def _read_npz(path: Path, label: str | None) -> Series:
     )
 
 
+def npz_names(path: Path) -> frozenset[str]:
+    """The names of a .npz file's arrays; none of them is read."""
+    return frozenset(_from_npz(path, lambda archive: archive.files))
+
+
 def open_npz(path: Path) -> dict[str, Any]:
     """All arrays of a .npz file; pickled objects are refused, never executed."""
+    found: dict[str, Any] = _from_npz(path, dict)
+    return found
+
+
+def _from_npz(path: Path, take: Callable[[Any], Any]) -> Any:
     if path.stat().st_size == 0:
         raise TacitError(f"{path.name} is empty; give at least one series.")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            return take(archive)
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
         raise TacitError(
             f"{path.name} is not a readable .npz of plain number and text arrays; "

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit.data import Dataset
+from tacit.data.scores import confusion
 from tacit.errors import TacitError, check_at_least, check_delta, check_epsilon
 from tacit.fleet.experiment import Split, deal_out
 from tacit.fleet.reports.mechanisms import simulation_problem
@@ -68,8 +69,10 @@ def run_task(
     )
     classifier.fit(deal.X_train, deal.y_train, client=deal.client)
     _, counts = np.unique(deal.y_test, return_counts=True)
+    read = classifier.predict(deal.X_test)
     result: dict[str, Any] = {
-        "accuracy": float(np.mean(classifier.predict(deal.X_test) == deal.y_test)),
+        "accuracy": float(np.mean(read == deal.y_test)),
+        "confusion": confusion(deal.y_test, read),
         "clean_accuracy": float(np.mean(classifier.device_labels(deal.X_test) == deal.y_test)),
         "ceiling": accuracy_ceiling(counts, epsilon=task.release_epsilon),
         "guarantee": guarantees(classifier),

@@ -97,10 +97,13 @@ def line_chart(
     y_range: Range | None = None,
     level: tuple[str, float] | None = None,
     legend: bool = True,
+    level_left: bool = False,
+    counted: bool = False,
 ) -> alt.LayerChart:
     """One line per series, with dots where there are few points.
 
-    `level` is a name and a value that a dotted horizontal line marks.
+    `level` is a name and a value that a dotted horizontal line marks, named above its right end or
+    below its left one; what is `counted` from left to right, as rounds are, has whole numbers.
     """
     kept = [Line(*item) for item in lines.items()] if isinstance(lines, Mapping) else list(lines)
     if log_y:
@@ -111,7 +114,7 @@ def line_chart(
         "x:Q",
         title=x,
         scale=axis_scale(extent(xs), log=log_x),
-        axis=marked_axis(marks(xs)) if log_x and marks(xs) else value_axis(extent(xs), log=log_x),
+        axis=_count_axis(xs) if counted else _x_axis(xs, log=log_x),
     )
     up = alt.Y(
         "y:Q",
@@ -121,7 +124,7 @@ def line_chart(
     )
     layers = [*line_layers(kept, across, up, legend=legend)]
     if level is not None:
-        layers += _level_layers(*level)
+        layers += _level_layers(*level, left=level_left)
     return layered(title, layers, height=230)
 
 
@@ -151,6 +154,8 @@ def line_layers(
     ]
     if dots:
         mark = dot_layer(dots, size=45).encode(x=across, y=up, color=colour, shape=shape)
+        if not dotted:  # the legend shows pieces of lines; shapes of the same names would join it
+            mark = mark.encode(shape=shape_legend([*names, ""]).legend(None))
         layers.append(mark)
     return layers
 
@@ -208,6 +213,7 @@ def bar_chart(
             "name": name,
             "value": number(value) if value > 0.0 or not log else None,
             "start": low,
+            "end": _beside(value, level, reach=high - low),
             "shown": percent_of(value) if percent else f"{value:.4g}",
             "what": notes[n] if notes else f"{name}: {value:.4g}",
         }
@@ -227,7 +233,7 @@ def bar_chart(
         base.mark_bar(aria=True, height=18).encode(
             x2="start:Q", color=paint, tooltip="what:N", description="what:N"
         ),
-        base.mark_text(align="left", dx=4).encode(text="shown:N"),
+        base.mark_text(align="left", dx=4).encode(x="end:Q", text="shown:N"),
     ]
     if level is not None:
         mark = on([{"level": float(level[1]), "text": level[0]}]).encode(x="level:Q")
@@ -236,6 +242,12 @@ def bar_chart(
             mark.mark_text(y=-6, baseline="bottom", color=INK).encode(text="text:N"),
         ]
     return layered(title, layers, height=row_step(bars, 30), width=WIDTH - left - 50)
+
+
+def _beside(value: float, level: tuple[str, float] | None, *, reach: float) -> float | None:
+    """Where a bar's value is written: at its end, or behind the line that would cross it."""
+    crossed = level is not None and value <= level[1] < value + 0.16 * reach
+    return number(level[1]) if level is not None and crossed else number(value)
 
 
 def on(rows: Sequence[Row]) -> alt.Chart:
@@ -273,6 +285,16 @@ def axis_scale(reach: Range | None, *, log: bool = False) -> alt.Scale:
         nice=False,
         zero=alt.Undefined if log else False,
     )
+
+
+def _x_axis(xs: Sequence[float], *, log: bool) -> alt.Axis:
+    return marked_axis(marks(xs)) if log and marks(xs) else value_axis(extent(xs), log=log)
+
+
+def _count_axis(xs: Sequence[float]) -> alt.Axis:
+    first, last = math.ceil(min(xs)), math.floor(max(xs))
+    step = max(1, math.ceil((last - first) / 6))
+    return alt.Axis(values=list(range(first, last + 1, step)), format="d")
 
 
 def value_axis(reach: Range | None, *, log: bool = False, form: str = NUMBER) -> alt.Axis:
@@ -378,14 +400,13 @@ def _rows(lines: Sequence[Line]) -> list[Row]:
     ]
 
 
-def _level_layers(name: str, value: float) -> list[alt.Chart]:
+def _level_layers(name: str, value: float, *, left: bool) -> list[alt.Chart]:
     mark = on([{"level": float(value), "text": name}]).encode(y="level:Q")
-    return [
-        mark.mark_rule(strokeDash=[2, 3], color=INK),
-        mark.mark_text(x=WIDTH - 72, align="right", baseline="bottom", dy=-4, color=INK).encode(
-            text="text:N"
-        ),
-    ]
+    if left:
+        words = mark.mark_text(x=4, align="left", baseline="top", dy=5, color=INK)
+    else:
+        words = mark.mark_text(x=WIDTH - 72, align="right", baseline="bottom", dy=-4, color=INK)
+    return [mark.mark_rule(strokeDash=[2, 3], color=INK), words.encode(text="text:N")]
 
 
 def _positive(line: Line) -> Line:

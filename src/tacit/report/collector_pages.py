@@ -7,6 +7,7 @@ it sends is a release, and before the first one its own public key.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
@@ -99,6 +100,7 @@ def device_files(
     body = render(
         "device.html", model=model, guarantee=Markup(guarantee_html(model.guarantee)),
         epsilon=rounded_up(portable.epsilon), onward=onward,
+        odds=rounded_up(math.exp(portable.epsilon), digits=3),
     )  # fmt: skip
     page = _document("A device in this browser", body, policy=_policy(), network=_NETWORK)
     return {
@@ -124,8 +126,11 @@ def _headline(overall: dict[str, Any] | None) -> str:
         return "Collected releases"
     (one,) = overall["periods"]
     top = max(range(len(one["share"])), key=lambda j: one["share"][j])
-    low, high = one["low"][top], one["high"][top]
-    return f"{low:.0%} to {high:.0%} of the windows are of class {overall['classes'][top]}"
+    low, high = math.floor(100 * one["low"][top]), math.ceil(100 * one["high"][top])
+    name = overall["classes"][top]
+    if overall["of"] != "device_labels":
+        return f"{low} to {high} % of the windows are of class {name}"
+    return f"Devices call {low} to {high} % of their windows class {name}"
 
 
 def _document(title: str, body: str, *, policy: str, **more: str) -> str:

@@ -140,7 +140,7 @@ def _local(run: Told, data: Dataset) -> list[Any]:
     )
     return [
         Text(
-            "The device classifies its own day, throws biased dice, and sends one symbol, once. "
+            "The device classifies its own day, rolls a loaded die, and sends one symbol, once. "
             f"Whoever sees it, the server included, gets one draw from these bars. At epsilon "
             f"{epsilon} even somebody who knows all days and suspects this one moves from odds of "
             f"1:1 to {rounded_up(np.exp(model.head.epsilon), digits=2)}:1 at most.",

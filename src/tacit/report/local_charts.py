@@ -246,6 +246,7 @@ def budget_figure(
         log_x=True,
         y_range=(0.0, 1.02),
         level=None if floor is None else ("always the commonest class", floor),
+        level_left=True,
     )
 
 

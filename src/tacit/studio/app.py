@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from tacit._version import VERSION
-from tacit.studio.access import Access, add_access, allowed_hosts, kept_session
+from tacit.studio.access import Access, add_access, allowed_hosts, new_token
 from tacit.studio.refusals import add_refusals
 from tacit.studio.vega import vega_file
 from tacit.studio.workspace import Workspace
@@ -39,6 +39,7 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
         look,
         plan,
         population,
+        removal,
         start,
         train,
     )  # fmt: skip
@@ -48,6 +49,7 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=removal.remove_old_uploads, args=(workspace,), daemon=True).start()
         threading.Thread(target=vega_file, args=(workspace,), daemon=True).start()
         yield
         collectors.close()
@@ -58,9 +60,10 @@ def create_app(workspace: Workspace, *, token: str, host: str, port: int) -> Fas
     app.state.workspace, app.state.collectors = workspace, collectors
     app.state.planner = planner
     app.router.routes.append(Mount("/collect/{store}", app=collectors))
-    hosts, session = allowed_hosts(host, port), kept_session(workspace)
+    hosts, session = allowed_hosts(host, port), new_token()
     add_access(app, Access(token=token, session=session, hosts=hosts, port=port))
-    pages = (start, data, plan, train, jobs, look, device, population, federation, budget, arena)
+    pages = (start, data, plan, train, jobs, look, device, population, federation, budget, arena,
+             removal)  # fmt: skip
     for page in pages:
         app.include_router(page.router)
     static = resources.files("tacit.studio") / "static"

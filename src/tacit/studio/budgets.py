@@ -40,7 +40,7 @@ class Disclosure:
     entries: list[dict[str, str]]
     spent: str
     left: str
-    sentences: list[str]
+    guarantees: list[dict[str, Any]]
 
 
 def by_purpose(amounts: Sequence[Amounts]) -> list[tuple[str, int, int, str]]:
@@ -85,13 +85,13 @@ def disclosure(ledger: Ledger, subject: str) -> Disclosure:
     if not entries:
         raise TacitError(f"this ledger has no release of {subject!r}; look at the list.")
     left = ledger.remaining(entries[0].subject).epsilon
-    promises = [json.loads(entry.guarantee)["sentence"] for entry in entries]
+    promises = dict.fromkeys(entry.guarantee for entry in entries)
     return Disclosure(
         subject=entries[0].subject,
         entries=[_line(entry) for entry in entries],
         spent=rounded_up(ledger.spent(entries[0].subject).epsilon),
         left="no limit" if left == float("inf") else rounded_down(left),
-        sentences=list(dict.fromkeys(promises)),
+        guarantees=[json.loads(one) for one in promises],
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from tacit.arrays import Cube, Floats
 from tacit.data import Dataset, load_dataset
-from tacit.data.formats import open_npz
+from tacit.data.formats import npz_names
 from tacit.data.load import EMBEDDED, known_names, load_series
 from tacit.errors import TacitError
 from tacit.report.charts import Line, alt, colour_of, line_chart
@@ -29,6 +31,13 @@ def near_names(workspace: Workspace) -> list[str]:
     return [*own, *(name for name in EMBEDDED if name not in own)]
 
 
+def trainable_names(workspace: Workspace) -> list[str]:
+    """The data sets that can be learned from: an import without labels is left out."""
+    own = [name.removesuffix(".npz") for name in workspace.names("data", "*.npz")]
+    plain = {name for name in own if _is_plain(workspace.place("data", f"{name}.npz"))}
+    return [name for name in data_names(workspace) if name not in plain]
+
+
 def data_argument(workspace: Workspace, name: str) -> str:
     """What `--data` takes for this name."""
     file = workspace.place("data", f"{name}.npz")
@@ -49,10 +58,16 @@ def unlabelled_series(workspace: Workspace, name: str) -> Cube | None:
     file = workspace.place("data", f"{name}.npz")
     if not file.is_file():
         return None
-    arrays = open_npz(file)
-    if "X" not in arrays or "y" in arrays:
-        return None
-    return load_series(file)
+    return load_series(file) if _is_plain(file) else None
+
+
+def _is_plain(file: Path) -> bool:
+    """Whether a file holds series without labels; of one that is broken its own page says so."""
+    try:
+        names = npz_names(file)
+    except TacitError:
+        return False
+    return "X" in names and "y" not in names
 
 
 def series_chart(series: Cube, *, channel: int = 0) -> alt.LayerChart:

@@ -1,7 +1,7 @@
 """What an import would make of a file or folder: the importer itself, with its output thrown away.
 
 It runs in a process of its own, because recordings fill memory, and says what the real import will:
-series, length, classes, persons, and what would be dropped and why.
+series, length, classes, people, and what would be dropped and why.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def dry_run(source: Path, said: Mapping[str, str]) -> dict[str, Any]:
             (f"{found['length']:,}", "samples each"),
             (str(found["channels"]), "channel" if found["channels"] == 1 else "channels"),
             (str(len(found["classes"])), f"classes: {classes}" if classes else "no labels"),
-            (str(found["subjects"]), "persons"),
+            (str(found["subjects"]), "people"),
         ],
         "sentences": [f"{n:,} left out: {why}" for why, n in found["dropped"].items()],
         "refused": False,

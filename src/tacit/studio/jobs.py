@@ -7,6 +7,7 @@ that was started again knows which jobs still run, without trusting process numb
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -16,15 +17,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from tacit.errors import TacitError
-from tacit.studio.run_job import CANCELLED, is_running
+from tacit.studio.run_job import CANCELLED, is_running, note_end
 from tacit.studio.workspace import Workspace
 from tacit.system.files import write_atomic
+from tacit.system.locks import locked
 
 State = Literal["running", "done", "failed", "cancelled", "interrupted"]
 MOST_RUNNING = 2  # each takes a core
@@ -74,12 +76,18 @@ class Job:
     def trouble(self) -> str:
         """The sentence with which a command refused."""
         lines = [line for line in _text(self.folder / "log.txt").splitlines() if line.strip()]
-        return lines[-1].removeprefix("tacit: ") if lines else "it ended without a word."
+        return lines[-1].removeprefix("tacit: ") if lines else "it ended without an error message."
 
 
 def start_job(workspace: Workspace, title: str, arguments: Sequence[str], **about: str) -> Job:
-    """Start `tacit ARGUMENTS --json` and return at once."""
-    _check_room(workspace)
+    """Start `tacit ARGUMENTS --json` and return once it runs, which can take seconds."""
+    with _starting(workspace):
+        return _started(workspace, title, arguments, about)
+
+
+def _started(
+    workspace: Workspace, title: str, arguments: Sequence[str], about: dict[str, str]
+) -> Job:
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     folder = workspace.place("jobs", name)
     folder.mkdir()
@@ -96,26 +104,26 @@ def start_job(workspace: Workspace, title: str, arguments: Sequence[str], **abou
 
 def resume_job(workspace: Workspace, name: str) -> Job:
     """Run an interrupted, cancelled or failed job's command again, from its checkpoint if any."""
-    job = load_job(workspace, name)
-    if job.state in ("running", "done"):
-        raise TacitError(f"this job is {job.state}; there is nothing to resume.")
-    _check_room(workspace)
-    for left in ("exit", "progress.jsonl", "result.json"):
-        (job.folder / left).unlink(missing_ok=True)
-    if job.can_continue and "--resume" not in job.arguments:
-        described = json.loads(_text(job.folder / "job.json"))
-        described["arguments"].insert(-1, "--resume")
-        write_atomic(job.folder / "job.json", json.dumps(described).encode())
-    _launch(job.folder)
-    return load_job(workspace, name)
+    with _starting(workspace):
+        job = load_job(workspace, name)
+        if job.state in ("running", "done"):
+            raise TacitError(f"this job is {job.state}; there is nothing to resume.")
+        for left in ("exit", "progress.jsonl", "result.json"):
+            (job.folder / left).unlink(missing_ok=True)
+        if job.can_continue and "--resume" not in job.arguments:
+            described = json.loads(_text(job.folder / "job.json"))
+            described["arguments"].insert(-1, "--resume")
+            write_atomic(job.folder / "job.json", json.dumps(described).encode())
+        _launch(job.folder)
+        return load_job(workspace, name)
 
 
 def cancel_job(workspace: Workspace, name: str) -> Job:
-    """End a running job and everything that it started."""
+    """End a running job and all that it started; one that has just ended keeps its result."""
     job = load_job(workspace, name)
-    if job.state == "running":
-        write_atomic(job.folder / "exit", CANCELLED.encode())
-        os.killpg(int(_text(job.folder / "pid")), signal.SIGTERM)
+    if job.state == "running" and note_end(job.folder, CANCELLED):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(_text(job.folder / "pid")), signal.SIGTERM)
     return load_job(workspace, name)
 
 
@@ -133,16 +141,17 @@ def load_job(workspace: Workspace, name: str) -> Job:
             state=_state(folder),
             folder=folder,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OSError) as error:
         raise TacitError(f"{folder} is not a job of the studio; remove the folder.") from error
 
 
 def list_jobs(workspace: Workspace) -> list[Job]:
-    """All jobs, the newest first."""
+    """All jobs, the newest first; what else lies in the room is passed over."""
     found = []
     for name in sorted(workspace.names("jobs"), reverse=True):
         if (workspace.root / "jobs" / name / "job.json").exists():
-            found.append(load_job(workspace, name))
+            with contextlib.suppress(TacitError):
+                found.append(load_job(workspace, name))
     return found
 
 
@@ -168,6 +177,17 @@ def _launch(folder: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not is_running(folder) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def _starting(workspace: Workspace) -> Iterator[None]:
+    """Room for one job more, and nobody else who takes it, until the job runs."""
+    try:
+        with locked(workspace.root / "jobs" / ".starting", timeout_seconds=_START_SECONDS):
+            _check_room(workspace)
+            yield
+    except TimeoutError as error:
+        raise TacitError("another job is being started; try again in a moment.") from error
 
 
 def _check_room(workspace: Workspace) -> None:

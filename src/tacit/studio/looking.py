@@ -81,8 +81,9 @@ def _series(model: LocalModel, once: Release, series: Floats) -> ChartType:
             probability=where.posterior[0],
             title="The series stays; shaded, where the server thinks its evidence lies",
         )
+    colour = FAMILY_COLOURS["local"] if len(series) == 1 else None
     lines = [
-        Line(f"channel {n}", list(enumerate(row.tolist())), dots=False, width=1.5)
+        Line(f"channel {n}", list(enumerate(row.tolist())), colour=colour, dots=False, width=1.5)
         for n, row in enumerate(series[:6])
     ]
     title = "The series: it stays on the device"

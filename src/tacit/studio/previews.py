@@ -143,5 +143,5 @@ def _summary(table: Table, roles: Roles) -> list[tuple[str, str]]:
     else:
         said.append(("no label", "the series can be released, not learned from"))
     if roles.subject is not None:
-        said.append((f"{len(np.unique(roles.subject.as_texts())):,} persons", roles.subject.name))
+        said.append((f"{len(np.unique(roles.subject.as_texts())):,} people", roles.subject.name))
     return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +13,12 @@ from tacit.report.confusion_chart import confusion_chart
 from tacit.report.look import FAMILY_COLOURS, PROTECTED, UNPROTECTED
 from tacit.studio.jobs import Job
 
+# Whom each of several guarantees of one result is for.
+_WHOM = {
+    "training": "For who trains",
+    "release": "For each released series",
+    "both": "For who trains and releases once",
+}
 _FAMILIES = {"softshape": "local", "fedst": "silo", "timefl": "fleet", "hybrid": "fleet"}
 
 
@@ -54,7 +61,8 @@ def _accuracy_figures(result: dict[str, Any]) -> list[tuple[str, str]]:
     figures = []
     interval = result.get("accuracy_interval")
     if interval:
-        span = f"{interval['low']:.0%} to {interval['high']:.0%}"
+        low, high = math.floor(100 * interval["low"]), math.ceil(100 * interval["high"])
+        span = f"{low}% to {high}%"
         figures.append((span, f"right on series like these, at {interval['level']:.0%}"))
     if "ceiling" in result:
         figures.append((f"{result['ceiling']:.1%}", "most that any release can reach"))
@@ -148,7 +156,7 @@ def _import(job: Job, result: dict[str, Any]) -> Summary:
             (str(result["series"]), "series"),
             (str(result["channels"]), "channels"),
             (str(len(result["classes"])), "classes"),
-            (str(result["subjects"]), "persons"),
+            (str(result["subjects"]), "people"),
         ],
         guarantees=[],
         charts=[],
@@ -207,7 +215,7 @@ def _other(job: Job, result: dict[str, Any]) -> Summary:
 def _guarantees(stated: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     if "sentence" in stated:
         return [("", stated)]
-    return [(name, inner) for name, inner in stated.items() if "sentence" in inner]
+    return [(_WHOM.get(name, name), one) for name, one in stated.items() if "sentence" in one]
 
 
 _MAKERS = {

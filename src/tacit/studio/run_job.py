@@ -6,21 +6,33 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
-from tacit.system.files import write_atomic
+from tacit.system.files import write_atomic, write_once
 from tacit.system.locks import locked, try_lock
 
 CANCELLED = "cancelled"
+_asking = threading.Lock()  # who asks holds the job's lock for a moment, as if it were running
 
 
 def is_running(folder: Path) -> bool:
     """Whether a process works on this job."""
-    handle = try_lock(folder / "alive")
-    if handle is None:
-        return True
-    os.close(handle)
-    return False
+    with _asking:
+        handle = try_lock(folder / "alive")
+        if handle is None:
+            return True
+        os.close(handle)
+        return False
+
+
+def note_end(folder: Path, word: str) -> bool:
+    """Write down how a job ended, if nobody has yet; the first word stays."""
+    try:
+        write_once(folder / "exit", word.encode())
+    except FileExistsError:
+        return False
+    return True
 
 
 def run_job(folder: Path) -> int:
@@ -29,8 +41,7 @@ def run_job(folder: Path) -> int:
     write_atomic(folder / "pid", str(os.getpid()).encode())
     with locked(folder / "alive", timeout_seconds=10.0):
         code = _run(folder, arguments)
-        if not (folder / "exit").exists():  # a cancelled job keeps that word
-            write_atomic(folder / "exit", str(code).encode())
+        note_end(folder, str(code))
     return code
 
 

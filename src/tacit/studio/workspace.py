@@ -15,6 +15,7 @@ stores/    releases that collectors counted, one file per model
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +60,10 @@ class Workspace:
 
 
 def open_workspace(root: Path) -> Workspace:
-    """The workspace in this folder, made if it is not there."""
+    """The workspace in this folder, made if it is not there; nobody but its owner can look in."""
     try:
+        root.mkdir(parents=True, mode=0o700, exist_ok=True)
+        _close_to_others(root)
         for room in ROOMS:
             (root / room).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -68,6 +71,20 @@ def open_workspace(root: Path) -> Workspace:
             f"cannot make a workspace in {root}: {error.strerror}; choose another --workspace."
         ) from error
     return Workspace(root.absolute())
+
+
+def _close_to_others(root: Path) -> None:
+    """Recordings lie here in the clear; a folder that has other uses as well is left as it is."""
+    mode = stat.S_IMODE(root.stat().st_mode)
+    if not mode & 0o077:
+        return
+    seen = {path.name for path in root.iterdir() if not path.name.startswith(".")}
+    if not (seen <= set(ROOMS) or seen >= set(ROOMS)):
+        raise TacitError(
+            f"{root} is open to other accounts (mode {mode:o}) and holds more than a workspace; "
+            f"choose a new folder as --workspace, or type 'chmod 700 {root}' first."
+        )
+    root.chmod(0o700)
 
 
 def checked_name(name: str) -> str:

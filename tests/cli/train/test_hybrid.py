@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command import assert_refused, tacit
@@ -32,6 +33,9 @@ def test_train_release_classify_and_audit(
     assert abs(trained["accuracy"] - trained["clean_accuracy"]) <= 30 / trained["n_test"]
     interval = trained["accuracy_interval"]
     assert interval["low"] < trained["accuracy"] < interval["high"]
+    counts = np.array(trained["confusion"]["counts"])
+    assert counts.sum() == trained["n_test"]
+    assert np.trace(counts) == round(trained["accuracy"] * trained["n_test"])
     assert trained["clean_accuracy"] > 0.7  # measured 0.92; guessing reaches 0.5
 
     made = tacit(

@@ -14,7 +14,7 @@ import pytest
 from collector_parts import counting_model
 from studio_server import ended, running_studio
 from tacit.errors import TacitError
-from tacit.guarantee import DpGuarantee
+from tacit.guarantee import DpGuarantee, from_dict
 from tacit.ledger import Ledger
 from tacit.ledger.anchors import Anchor, configured_anchor, write_anchor
 from tacit.studio.budgets import by_purpose, by_subject, disclosure
@@ -47,7 +47,8 @@ def test_sums_are_exact_per_purpose_and_subject(tmp_path: Path) -> None:
         assert ann.share == pytest.approx(0.6)
         found = disclosure(ledger, "ann")
         assert [one["purpose"] for one in found.entries] == ["label", "label", "place"]
-        assert (found.spent, found.left, found.sentences) == ("0.3", "0.2", [COST.sentence])
+        assert (found.spent, found.left) == ("0.3", "0.2")
+        assert [from_dict(one) for one in found.guarantees] == [COST]
         with pytest.raises(TacitError, match="no release of 'bob'"):
             disclosure(ledger, "bob")
 
@@ -73,7 +74,12 @@ def client(tmp_path: Path) -> Iterator[httpx.Client]:
 @pytest.mark.xdist_group("studio")
 def test_the_page_and_what_it_leads_to(client: httpx.Client, tmp_path: Path) -> None:
     page = client.get("/budget/device.db").text
-    for words in ("At most 0.3 of 0.5 is spent", "intact", "label, place", "chain of 5 entries"):
+    for words in (
+        "No subject has spent more than epsilon 0.3 of 0.5",
+        "intact",
+        "label, place",
+        "chain of 5 entries",
+    ):
         assert words in page, words
     assert EVIL not in page
     told = client.get("/budget/device.db/disclosure", params={"subject": "ann"}).text

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from studio_server import Studio, running_studio
-from tacit.studio.datasets import data_argument, data_names, near_names
+from tacit.studio.datasets import data_argument, data_names, near_names, trainable_names
 from tacit.studio.dry_runs import MOST_BYTES, dry_run, in_fields
 from tacit.studio.workspace import open_workspace
 
@@ -29,6 +29,17 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 def client(studio: Studio) -> Iterator[httpx.Client]:
     with studio.client() as opened:
         yield opened
+
+
+def test_what_has_no_labels_is_not_offered_for_training(tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path)
+    np.savez(workspace.place("data", "plain.npz"), X=np.zeros((4, 1, 9)))
+    np.savez(workspace.place("data", "own.npz"), X=np.zeros((4, 1, 9)), y=np.array(list("abab")))
+    workspace.place("data", "broken.npz").write_bytes(b"not a zip")
+    assert {"plain", "own", "broken"} <= set(near_names(workspace))
+    offered = trainable_names(workspace)
+    assert "plain" not in offered
+    assert {"own", "broken", "GunPoint"} <= set(offered)
 
 
 def record() -> dict[str, bytes]:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,9 @@ import pytest
 
 from studio_server import ended, running_studio
 from tacit.data import load_dataset
+from tacit.errors import TacitError
 from tacit.fleet.deployment.analyser_state import AnalyserRound, AnalyserState, analyser_config
-from tacit.fleet.deployment.config import read_run
+from tacit.fleet.deployment.config import ServerConfig, read_run
 from tacit.silo.fedst.settings import Settings
 from tacit.silo.party.localhost import run_federation
 from tacit.silo.party.model_file import bind_to_series, write_model
@@ -26,7 +28,7 @@ from tacit.silo.party.receipts import write_receipt
 from tacit.silo.plan import Plan
 from tacit.silo.secure.session import LocalInputs
 from tacit.silo.stored_model import load_stored
-from tacit.studio.federations.fleet import analyser_role, shuffler_role
+from tacit.studio.federations.fleet import analyser_role, fleet_run, shuffler_role
 
 pytestmark = [pytest.mark.seconds, pytest.mark.xdist_group("studio")]
 
@@ -152,6 +154,23 @@ def test_a_fleets_page_follows_its_run(client: httpx.Client, fleet: Path) -> Non
     with client.stream("GET", "/federation/fleet/events") as events:
         first = next(events.iter_lines())
     assert json.loads(first.removeprefix("data: "))["state"] == state, "nothing new, no new page"
+
+
+def test_the_services_are_asked_at_the_same_time(
+    fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits until the other has been asked: one after the other they would wait in vain."""
+    both = threading.Barrier(2, timeout=60.0)
+
+    def ask(config: ServerConfig, *, timeout_seconds: float) -> dict[str, object]:
+        assert timeout_seconds <= 3.0
+        both.wait()
+        raise TacitError("is asleep.")
+
+    for name in ("analyser_status", "shuffler_status"):
+        monkeypatch.setattr(f"tacit.fleet.deployment.run.{name}", ask)
+    for role in fleet_run(fleet).roles[:2]:
+        assert role.sentence.startswith("is asleep.")
 
 
 def test_the_health_of_services_that_answer() -> None:

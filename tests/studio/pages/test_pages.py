@@ -12,6 +12,8 @@ from studio_browser import SIZES, Page, open_browser
 from studio_server import Studio, running_studio
 from studio_stores import PAGES, fill_workspace
 from system_packages import needed
+from tacit.studio.access import entrance
+from tacit.studio.workspace import open_workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("studio")]
 EVIL = "</script><img src=x onerror=document.title='owned'>"
@@ -46,8 +48,10 @@ return found;
 NAMELESS = """
 const all = "input:not([type=hidden]), select, button, a[href], summary, progress, "
   + "svg[role=img], figure.chart";
-const named = (e) => e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim();
-return [...document.querySelectorAll(all)].filter((e) => !named(e)).map((e) => e.outerHTML);
+const named = (e) => e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim()
+  || e.querySelector("[aria-label]");
+const seen = [...document.querySelectorAll(all)].filter((e) => e.checkVisibility());
+return seen.filter((e) => !named(e)).map((e) => e.outerHTML);
 """
 
 
@@ -56,7 +60,6 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     needed("chromium")
     workspace = tmp_path_factory.mktemp("workspace")
     fill_workspace(workspace)
-    (workspace / "data").mkdir()
     rng = np.random.default_rng(0)
     parts = {"X_train": (8, 1, 30), "X_test": (4, 1, 30)}
     labels = {"y_train": np.array([EVIL, "b"] * 4), "y_test": np.array([EVIL, "b"] * 2)}
@@ -82,15 +85,51 @@ def test_pages_are_readable_and_labelled(
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
     driver.get(studio.url)
     for path in SHOWN:
-        driver.get(studio.address + path)
-        assert driver.execute_script(FAINT) == [], path
-        assert driver.execute_script(NAMELESS) == [], path
-        assert page.overflow() == 0, path
-        heads = driver.execute_script("return document.querySelectorAll('h1').length")
-        assert heads == 1, path
-        assert driver.execute_script("return document.documentElement.lang") == "en"
+        check_page(page, studio.address + path)
     assert page.foreign_requests(studio.address) == []
     assert page.complaints() == []
+    check_page(page, f"{studio.address}/nowhere")  # a refusal; the browser complains of its 404
+
+
+def check_page(page: Page, address: str) -> None:
+    """Readable, labelled, within the screen, with one heading above all."""
+    driver = page.driver
+    driver.get(address)
+    assert driver.execute_script(FAINT) == [], address
+    assert driver.execute_script(NAMELESS) == [], address
+    assert page.overflow() == 0, address
+    heads = driver.execute_script("return document.querySelectorAll('h1').length")
+    assert heads == 1, address
+    assert driver.execute_script("return document.documentElement.lang") == "en"
+
+
+@pytest.mark.parametrize("path", ["/jobs/trained", "/budget/device.db/disclosure?subject=series 1"])
+def test_a_page_can_be_printed(studio: Studio, driver: Any, path: str) -> None:
+    """On paper there is nothing to click, the guarantee stays, and nothing is cut off."""
+    page = Page(driver)
+    driver.get(studio.url)
+    driver.get(studio.address + path)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    metrics = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}  # A4
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        clickable = driver.find_elements("css selector", "nav, button, form, .actions, .removal")
+        assert not [one.text for one in clickable if one.is_displayed()]
+        assert page.find(".guarantee").is_displayed()
+        assert page.overflow() == 0
+        assert driver.execute_script(FAINT) == []
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_the_page_that_the_command_opens_leads_in(studio: Studio, driver: Any) -> None:
+    """A file on disk: another site to the browser, which then keeps strict cookies back."""
+    with entrance(open_workspace(studio.workspace), studio.url) as file:
+        driver.delete_all_cookies()
+        driver.get(file.as_uri())
+        page = Page(driver)
+        page.wait_for_text("Who may see what?", "body")
+    assert driver.current_url == f"{studio.address}/"
 
 
 def test_a_page_can_be_used_by_keyboard(studio: Studio, driver: Any) -> None:
@@ -105,6 +144,9 @@ def test_a_page_can_be_used_by_keyboard(studio: Studio, driver: Any) -> None:
     before = page.text("#odds")
     page.find("#epsilon").send_keys(Keys.ARROW_RIGHT)
     assert page.text("#odds") != before
+    page.find("#epsilon").send_keys(Keys.HOME)
+    assert page.text("#epsilon-shown") == "0.1"
+    assert page.text("#odds") == "1.2:1", "e to the power of 0.1 is 1.105: at most is not 1.1"
     marked = "return document.querySelector('.chart > div').view?.signal('chosen')"
     page.wait(lambda d: d.execute_script(marked) == float(page.text("#epsilon-shown")))
     driver.get(f"{studio.address}/arena/quick")

@@ -40,7 +40,9 @@ _ATTACK = (
     "`succeeded`, `rate`, `chance`, `seconds`, `guarantee`, `sound`; with `--page` also `page`"
 )
 _RUN = "`round`, `rounds`, `finished`, `history`, `spent`, `guarantee`, `stopped`"
-# At least these keys stand in the JSON object; others may be added.
+_SCORES = "`accuracy_interval` (`low`, `high`, `level`), `confusion` (`classes`, `counts`)"
+# At least these keys stand in the JSON object; others may be added. What follows a semicolon is
+# there under its condition; tests/command.py looks for the keys in whatever the tests run.
 KEYS = {
     "demo": "`families` (for each: `accuracy`, `guarantee`, `seconds`), `report`",
     "studio": "`url`, `workspace`; then it goes on serving",
@@ -48,22 +50,23 @@ KEYS = {
     "data show": "`name`, `n_train`, `n_test`, `length`, `channels`, `n_classes`, `classes`",
     "data import": "`series`, `channels`, `length`, `classes`, `subjects`, `dropped` (reason to "
     "count), `out`",
-    "train softshape": "`accuracy`, `guarantee`, `train_seconds`, `seed`, `accuracy_interval` "
-    "(`low`, `high`, `level`), `warnings`; in sound mode also `ceiling`; in published mode also "
+    "train softshape": f"`accuracy`, `guarantee`, `train_seconds`, `seed`, {_SCORES}, `warnings`; "
+    "in sound mode also `ceiling`; in published mode also "
     "`preset`, `changed`, `nominal_epsilon`, `leakage` (`claimed_total`, `empirical_sensitivity`, "
-    "`realised_loss_median`, `reidentification`); with `--page` also `page`",
-    "train fedst": "`accuracy`, `guarantee` (with `opened`), `seconds` (`search`, `transform`, "
-    "`classifier`), `bytes_sent`, `shapelets`, `features` (kind and description of each that is "
-    "kept); with `--page` also `page`; with `--out` also `out`",
-    "train timefl": "`accuracy`, `guarantee`, `rounds`; with `--baselines` also `baselines` "
-    "(`fedavg`, `central_dp`); in published mode also `preset`, `ended_by` (`delta`, "
+    "`realised_loss_median`, `reidentification`); with `--page` also `page`; with `--out` also "
+    "`bundle`",
+    "train fedst": f"`accuracy`, {_SCORES}, `guarantee` (with `opened`), `seconds` (`search`, "
+    "`transform`, `classifier`), `bytes_sent`, `shapelets`, `features` (kind and description of "
+    "each that is kept); with `--page` also `page`; with `--out` also `out`",
+    "train timefl": f"`accuracy`, {_SCORES}, `guarantee`, `rounds`; with `--baselines` also "
+    "`baselines` (`fedavg`, `central_dp`); in published mode also `preset`, `ended_by` (`delta`, "
     "`convergence` or `rounds`), `stopped`, `nominal_epsilon`, `nominal_delta`, "
-    "`reidentification`; with `--page` also `page`",
+    "`reidentification`; with `--page` also `page`; with `--out` also `out`",
     "train hybrid": "`accuracy`, `clean_accuracy`, `guarantee` (`training`, `release`, and `both` "
-    "for who trains and releases once), `accuracy_interval`, `ceiling`, `rounds`; with `--out` "
+    f"for who trains and releases once), {_SCORES}, `ceiling`, `rounds`; with `--out` "
     "also `bundle`",
     "release": "`count`, `guarantee`, `spent` (all series of the ledger together, null without a "
-    "ledger), `accounted`; of a model that a fleet trained also `training`; with a ledger also "
+    "ledger), `accounted`; of a model that a fleet trained also `training`; with `--ledger` also "
     "`spent_per_series` (of the series that spent most), `series`",
     "disclose": "`out`, `fields`, `not_stated`, `guarantees`",
     "export": "`format`, `out`, `files`, `bytes`, `release`, `model`, `guarantee`",
@@ -97,8 +100,8 @@ KEYS = {
     "fleet invite": "`name`, `code`, `days`",
     "fleet join": "`folder`, `name`, `run`, `mechanism`, `epsilon`, `delta`, `services`",
     "fleet leave": "`folder`, `told` (the services that have heard it)",
-    "fleet renew": "`folder`, and of a service `certificates`, `in_use`, of a node `told`; with "
-    "`--sealing` `key`",
+    "fleet renew": "`folder`; of a service also `certificates`, `in_use`; of a node also `told`; "
+    "with `--sealing` also `key`",
     "fleet trust": "`folder`, `of`, `new`",
     "fleet next-run": "`plan`, `run`, `rounds`, `epsilon`, `delta`",
     "fleet take-plan": "`plan`, `taken` (the parts that took it)",

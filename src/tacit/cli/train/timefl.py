@@ -153,6 +153,7 @@ def train_timefl(
     right = round(result["accuracy"] * result["n_test"])
     result["accuracy_interval"] = accuracy_interval(right, result["n_test"])
     if out is not None:
+        result["out"] = str(out)
         write_training_record(out, result)
     if page is not None:
         from tacit.report.fleet_charts import write_run_page

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tacit.fleet.deployment.shuffler import Shuffler
 
 _STOP_SECONDS = 10.0
+_STATUS_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 _RESTART_SECONDS = 1.0
 _LOOK_SECONDS = 5.0  # between two questions whether the run is over
@@ -247,15 +248,20 @@ def stop_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, leave)
 
 
-def analyser_status(config: ServerConfig, *, wait_seconds: float = 0.0) -> dict[str, Any]:
+def analyser_status(
+    config: ServerConfig, *, wait_seconds: float = 0.0, timeout_seconds: float = _STATUS_SECONDS
+) -> dict[str, Any]:
     """The analyser's public status."""
     tls = trust_only(config.analyser_certificate)
-    return _get_json(config.analyser_url, tls, "analyser", wait_seconds)
+    return _get_json(config.analyser_url, tls, "analyser", wait_seconds, timeout_seconds)
 
 
-def shuffler_status(config: ServerConfig) -> dict[str, Any]:
+def shuffler_status(
+    config: ServerConfig, *, timeout_seconds: float = _STATUS_SECONDS
+) -> dict[str, Any]:
     """The shuffler's public status: the open round and whether enough nodes have reported."""
-    return _get_json(config.shuffler_url, trust_only(config.shuffler_certificate), "shuffler", 0.0)
+    tls = trust_only(config.shuffler_certificate)
+    return _get_json(config.shuffler_url, tls, "shuffler", 0.0, timeout_seconds)
 
 
 def own_status(config: ShufflerConfig | AnalyserConfig) -> dict[str, Any]:
@@ -269,7 +275,7 @@ def own_status(config: ShufflerConfig | AnalyserConfig) -> dict[str, Any]:
     tls.check_hostname = False  # its own certificate alone is trusted, under whatever address
     host = own_host(config.host)
     url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
-    return _get_json(url, tls, part, 0.0)
+    return _get_json(url, tls, part, 0.0, _STATUS_SECONDS)
 
 
 def flower_environment(
@@ -333,13 +339,17 @@ def read_bytes(path: Path) -> bytes:
         raise TacitError(f"cannot read {path}: {error.strerror}; check the path.") from error
 
 
-def _get_json(url: str, tls: ssl.SSLContext, who: str, wait_seconds: float) -> dict[str, Any]:
+def _get_json(
+    url: str, tls: ssl.SSLContext, who: str, wait_seconds: float, timeout_seconds: float
+) -> dict[str, Any]:
     import httpx
 
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            response = httpx.get(f"{url}/v1/status", verify=tls, timeout=10.0, trust_env=False)
+            response = httpx.get(
+                f"{url}/v1/status", verify=tls, timeout=timeout_seconds, trust_env=False
+            )
             answer: dict[str, Any] = response.raise_for_status().json()
             return answer
         except (httpx.HTTPError, ValueError) as error:

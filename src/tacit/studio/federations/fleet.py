@@ -6,6 +6,7 @@ tells what was reached.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tacit.fleet.deployment.config import (
 from tacit.guarantee import rounded_up
 from tacit.report.charts import FAMILY_COLOURS, ChartType, Line, line_chart
 
+_ASKED_SECONDS = 2.0
 GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
 
 
@@ -80,8 +82,9 @@ def fleet_run(folder: Path) -> FleetRun:
     assert file is not None
     config = read_config(file, ServerConfig)
     description = read_run(config.plan)
-    analyser, silent = _asked(analyser_status, config)
-    shuffler, hushed = _asked(shuffler_status, config)
+    with ThreadPoolExecutor(max_workers=2) as threads:  # a page waits for the slower one alone
+        answers = threads.map(lambda ask: _asked(ask, config), (analyser_status, shuffler_status))
+        (analyser, silent), (shuffler, hushed) = answers
     stored = _checkpoint(folder, description) if analyser is None else None
     rounds = _rounds((analyser or stored or {}).get("history", []))
     plan = description.plan
@@ -108,7 +111,7 @@ def fleet_run(folder: Path) -> FleetRun:
 
 def _asked(status: Any, config: ServerConfig) -> tuple[dict[str, Any] | None, str]:
     try:
-        return status(config), ""
+        return status(config, timeout_seconds=_ASKED_SECONDS), ""
     except TacitError as error:
         return None, str(error)
 
@@ -192,13 +195,14 @@ def _charts(rounds: list[Round], *, planned: int, budget: float) -> list[ChartTy
         line_chart(
             "Reports that counted, per round",
             [Line("reports", reports, colour=colour, dots=True)],
-            x=f"round of {planned}", y="reports", y_range=(0.0, 1.1 * most), legend=False,
+            x=f"round of {planned}", y="reports", y_range=(0.0, 1.1 * most),
+            legend=False, counted=True,
         ),
         line_chart(
             "Epsilon spent by a client so far",
             [Line("epsilon", spent, colour=colour, dots=True)],
             x=f"round of {planned}", y="epsilon", y_range=(0.0, 1.1 * max(budget, spent[-1][1])),
-            level=("budget of the plan", budget), legend=False,
+            level=("budget of the plan", budget), legend=False, counted=True,
         ),
     ]  # fmt: skip
 

@@ -18,11 +18,11 @@ from tacit.errors import TacitError
 from tacit.guarantee import from_dict, rounded_up
 from tacit.report.arena.tables import Record, short_guarantee
 from tacit.report.look import promise
+from tacit.studio.access import WRITTEN_POLICY
 from tacit.studio.jobs import start_job
 from tacit.studio.pages.common import show, workspace_of, written_page
 
 router = APIRouter()
-_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def report(request: Request, name: str) -> HTMLResponse:
     if not page.exists():
         raise TacitError(f"{name} has no report yet; write it on its page.")
     back = (f"/arena/{quote(name)}", "Back to the comparison")
-    return written_page(page, policy=_REPORT_POLICY, back=back)
+    return written_page(page, policy=WRITTEN_POLICY, back=back)
 
 
 @router.post("/arena/{name}/report")

@@ -18,7 +18,7 @@ from tacit.studio.budgets import by_purpose, by_subject, disclosure
 from tacit.studio.collecting import local_models
 from tacit.studio.commands import answer_of
 from tacit.studio.jobs import start_job
-from tacit.studio.pages.common import json_body, show, text_of, workspace_of
+from tacit.studio.pages.common import Body, show, text_of, workspace_of
 from tacit.studio.workspace import Workspace, checked_name
 
 router = APIRouter()
@@ -69,9 +69,9 @@ def disclose(request: Request, name: str, subject: str = "") -> HTMLResponse:
 
 
 @router.post("/budget/{name}/document")
-async def document(request: Request, name: str) -> JSONResponse:
+def document(request: Request, name: str, body: Body) -> JSONResponse:
     """Write what a model promises and this ledger has spent, as 'tacit disclose' does."""
-    workspace, body = workspace_of(request), await json_body(request)
+    workspace = workspace_of(request)
     ledger = workspace.existing("ledgers", name)
     model = checked_name(text_of(body, "model"))
     bundle = workspace.existing("models", model)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
+import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -107,16 +110,21 @@ def guarantee_box(guarantee: Guarantee | dict[str, Any]) -> Markup:
 
 async def json_body(request: Request) -> dict[str, Any]:
     """The small JSON object that a page sent."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":  # a form of another page can send any other kind
+        raise TacitError(f"a page sends JSON here, got {kind or 'no content type'!r}; reload it.")
     body = await limited_body(request, MOST_BODY)
     try:
-        import json
-
         found = json.loads(body)
     except ValueError as error:
         raise TacitError("the page sent something that is not JSON; reload it.") from error
     if not isinstance(found, dict):
         raise TacitError("the page sent something that is not a JSON object; reload it.")
     return found
+
+
+# A handler that takes one is run in a thread: what it starts may take a while.
+Body = Annotated[dict[str, Any], Depends(json_body)]
 
 
 async def limited_body(request: Request, most: int) -> bytes:
@@ -139,11 +147,22 @@ def text_of(body: dict[str, Any], key: str, default: str = "") -> str:
 
 
 def number_of(body: dict[str, Any], key: str) -> float:
-    """A number that the page sent as text or number."""
+    """A finite number that the page sent as text or number."""
     try:
-        return float(body.get(key, ""))
-    except (TypeError, ValueError) as error:
-        raise TacitError(f"{key} must be a number, got {body.get(key)!r}.") from error
+        found = float(body.get(key, ""))
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise TacitError(f"{key} must be a number, got {body.get(key)!r}.")
+    return found
+
+
+def whole_of(body: dict[str, Any], key: str) -> int:
+    """A whole number that the page sent."""
+    found = number_of(body, key)
+    if found != int(found):
+        raise TacitError(f"{key} must be a whole number, got {found!r}.")
+    return int(found)
 
 
 def duration(seconds: float) -> str:

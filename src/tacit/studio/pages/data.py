@@ -21,7 +21,8 @@ from tacit.studio.datasets import (
 )
 from tacit.studio.dry_runs import dry_run, import_options, size_of
 from tacit.studio.jobs import list_jobs, start_job
-from tacit.studio.pages.common import json_body, show, text_of, workspace_of
+from tacit.studio.pages.common import Body, show, text_of, workspace_of
+from tacit.studio.pages.removal import DAYS_KEPT, remove_old_uploads
 from tacit.studio.previews import ROLES, preview_of
 from tacit.studio.workspace import Workspace, checked_name
 from tacit.system.files import written_whole
@@ -39,6 +40,7 @@ CORRECTIONS = (
 def data(request: Request) -> HTMLResponse:
     """What is there, and where to drop a file."""
     workspace = workspace_of(request)
+    remove_old_uploads(workspace)
     near = near_names(workspace)
     uploads = workspace.names("uploads")
     done = _imported(workspace)
@@ -49,6 +51,7 @@ def data(request: Request) -> HTMLResponse:
         others=data_names(workspace)[len(near) :],
         uploads=[name for name in uploads if name not in done],
         imported=[name for name in uploads if name in done],
+        days=DAYS_KEPT,
     )
 
 
@@ -64,9 +67,8 @@ def _imported(workspace: Workspace) -> set[str]:
 
 
 @router.post("/data/uploads")
-async def new_folder(request: Request) -> JSONResponse:
+def new_folder(request: Request, body: Body) -> JSONResponse:
     """A folder for files that belong together, as a record's header and samples do."""
-    body = await json_body(request)
     place = workspace_of(request).free("uploads", Path(text_of(body, "name")).stem)
     place.mkdir()
     return JSONResponse({"name": place.name})
@@ -81,15 +83,20 @@ async def upload(request: Request, name: str) -> JSONResponse:
 @router.put("/data/upload/{folder}/{name}")
 async def upload_into(request: Request, folder: str, name: str) -> JSONResponse:
     """Store one of several files that belong together."""
-    place = workspace_of(request).existing("uploads", folder) / checked_name(name)
+    above = workspace_of(request).existing("uploads", folder)
+    if not above.is_dir():
+        raise TacitError(f"{folder} is a file, not a folder of files; drop them all together.")
+    place = above / checked_name(name)
     return await _store(request, place, before=size_of(place.parent))
 
 
 async def _store(request: Request, place: Path, *, before: int = 0) -> JSONResponse:
     name = place.name
+    if place.is_dir():
+        raise TacitError(f"{name} is the name of a folder here; rename the file.")
     _check_size(name, before + int(request.headers.get("content-length") or 0))
     size = 0
-    with written_whole(place) as file:
+    with written_whole(place, mode=0o600) as file:
         async for piece in request.stream():
             size += len(piece)
             _check_size(name, before + size)
@@ -133,11 +140,10 @@ def _said(request: Request) -> dict[str, str]:
 
 
 @router.post("/data/import/{name}")
-async def start_import(request: Request, name: str) -> JSONResponse:
+def start_import(request: Request, name: str, body: Body) -> JSONResponse:
     """Import it with what the page says; what is not said is guessed."""
     workspace = workspace_of(request)
     source = workspace.existing("uploads", name)
-    body = await json_body(request)
     out = workspace.free("data", source.stem, ".npz")
     said = {key: value for key in CORRECTIONS if (value := text_of(body, key))}
     job = start_job(
@@ -159,13 +165,15 @@ def one(request: Request, name: str, channel: int = 0) -> HTMLResponse:
     plain = unlabelled_series(workspace, checked_name(name))
     if plain is not None:
         chart = series_chart(plain, channel=channel)
-        return show(request, "unlabelled.html", name=name, shape=plain.shape, chart=chart)
+        shape = plain.shape
+        return show(request, "unlabelled.html", name=name, shape=shape, chart=chart, own=True)
     found = load_named(workspace, name)
     return show(
         request,
         "dataset.html",
         name=name,
         data=found,
+        own=workspace.place("data", f"{name}.npz").is_file(),
         summary=found.summary(),
         channel=channel,
         charts=class_charts(found, channel=channel),

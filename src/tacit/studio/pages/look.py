@@ -12,7 +12,7 @@ from tacit.studio.collecting import local_models
 from tacit.studio.datasets import data_argument, data_names
 from tacit.studio.jobs import start_job
 from tacit.studio.looking import look_at
-from tacit.studio.pages.common import json_body, number_of, show, text_of, workspace_of
+from tacit.studio.pages.common import Body, show, text_of, whole_of, workspace_of
 from tacit.studio.workspace import checked_name
 
 router = APIRouter()
@@ -44,14 +44,14 @@ def look(request: Request, model: str, data: str = "", index: int = 0) -> HTMLRe
 
 
 @router.post("/attack")
-async def attack(request: Request) -> JSONResponse:
+def attack(request: Request, body: Body) -> JSONResponse:
     """Re-identify series from published and from sound releases, of the model that is open."""
-    workspace, body = workspace_of(request), await json_body(request)
+    workspace = workspace_of(request)
     name, model = checked_name(text_of(body, "data")), text_of(body, "model")
     arguments = ["attack", "softshape", "--data", data_argument(workspace, name), "--no-trick"]
     if model:
         bundle = workspace.existing("models", checked_name(model))
-        arguments += ["--bundle", str(bundle), "--first", str(int(number_of(body, "index")))]
+        arguments += ["--bundle", str(bundle), "--first", str(whole_of(body, "index"))]
     job = start_job(
         workspace,
         f"Attack releases of {name}",
@@ -64,9 +64,9 @@ async def attack(request: Request) -> JSONResponse:
 
 
 @router.post("/release")
-async def release(request: Request) -> JSONResponse:
+def release(request: Request, body: Body) -> JSONResponse:
     """Release every test series once, as its device would; the ledger is debited first."""
-    workspace, body = workspace_of(request), await json_body(request)
+    workspace = workspace_of(request)
     model, name = checked_name(text_of(body, "model")), checked_name(text_of(body, "data"))
     bundle = workspace.existing("models", model)
     ledger = workspace.place("ledgers", f"{model}.db")

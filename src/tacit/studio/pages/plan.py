@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from tacit.report.charts import FAMILY_COLOURS, ChartType, alt, on
 from tacit.report.local_charts import budget_figure
-from tacit.studio.datasets import data_argument, data_names
+from tacit.studio.datasets import data_argument, trainable_names
 from tacit.studio.pages.common import planner_of, show, workspace_of
 from tacit.studio.pages.live import event_stream
 from tacit.studio.plans.planning import Plan
@@ -24,7 +24,7 @@ _WAITING = "a quick classifier is held out series by series"
 @router.get("/plan")
 def choose(request: Request) -> HTMLResponse:
     """Choose a data set first."""
-    return show(request, "plan_choose.html", names=data_names(workspace_of(request)))
+    return show(request, "plan_choose.html", names=trainable_names(workspace_of(request)))
 
 
 @router.get("/plan/{name}")

@@ -10,13 +10,15 @@ from fastapi.requests import Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from tacit.errors import TacitError, check_epsilon
-from tacit.studio.datasets import data_argument, data_names
+from tacit.studio.access import SCRIPTED_POLICY
+from tacit.studio.datasets import data_argument, trainable_names
 from tacit.studio.jobs import CHECKPOINT, FOLDER, list_jobs, start_job
 from tacit.studio.pages.common import (
-    json_body,
+    Body,
     number_of,
     show,
     text_of,
+    whole_of,
     workspace_of,
     written_page,
 )
@@ -24,17 +26,13 @@ from tacit.studio.workspace import checked_name
 
 router = APIRouter()
 BUNDLE, PUBLISHED = "model.tacit", "published.tacit"
-_PAGE_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
-    "frame-ancestors 'none'"
-)
 METHODS = ("softshape", "fedst", "timefl", "hybrid")
 
 
 @router.get("/train")
 def train(request: Request, data: str = "", method: str = METHODS[0]) -> HTMLResponse:
     """The form; fields may be filled by the address."""
-    names = data_names(workspace_of(request))
+    names = trainable_names(workspace_of(request))
     given = {key: request.query_params.get(key, value) for key, value in _FIELDS.items()}
     return show(
         request,
@@ -44,13 +42,14 @@ def train(request: Request, data: str = "", method: str = METHODS[0]) -> HTMLRes
         chosen=data or names[0],
         method=method,
         given=given,
+        models=workspace_of(request).names("models"),
     )
 
 
 @router.post("/train")
-async def start(request: Request) -> JSONResponse:
+def start(request: Request, body: Body) -> JSONResponse:
     """Start the training that the page describes."""
-    workspace, body = workspace_of(request), await json_body(request)
+    workspace = workspace_of(request)
     method, name = text_of(body, "method"), checked_name(text_of(body, "data"))
     source = data_argument(workspace, name)
     options = options_of(method, body)
@@ -89,7 +88,7 @@ def page(request: Request, name: str) -> HTMLResponse:
     made = (job.id for job in list_jobs(workspace) if name in job.about.values())
     job = next(made, None)
     back = (f"/jobs/{job}", "Back to how it was made") if job else ("/jobs", "Back to the jobs")
-    return written_page(file, policy=_PAGE_POLICY, back=back)
+    return written_page(file, policy=SCRIPTED_POLICY, back=back)
 
 
 _WAYS = (
@@ -194,10 +193,7 @@ def _epsilon(body: dict[str, Any], key: str = "epsilon") -> str:
 
 
 def _whole(body: dict[str, Any], key: str) -> str:
-    value = number_of(body, key)
-    if value != int(value):
-        raise TacitError(f"{key} must be a whole number, got {value!r}.")
-    return str(int(value))
+    return str(whole_of(body, key))
 
 
 _OPTIONS = {"softshape": _local, "fedst": _silo, "timefl": _fleet, "hybrid": _hybrid}

@@ -37,32 +37,38 @@ class Planner:
 
     def plan(self, name: str) -> Plan | None:
         """The plan of a data set; None while it is computed, which the first question starts."""
-        found = kept_plan(self._workspace, name)
-        if found is not None:
-            self._at_work.pop(name, None)
-            return found
         with self._lock:
-            if name not in self._at_work:
+            found = kept_plan(self._workspace, name)
+            if found is None and name not in self._at_work:
                 self._at_work[name] = self._started(name)
-        if self.state(name) == "running":
-            return None
-        work = self._at_work.pop(name)
-        found = kept_plan(self._workspace, name)
-        if found is None:
-            raise TacitError(_sentence(work))
-        return found
+            if self._runs(name):
+                return found
+            work = self._at_work.pop(name, None)
+        if work is None:
+            return found
+        with work.said:  # its process may have written the plan after it was looked for
+            found = found or kept_plan(self._workspace, name)
+            if found is None:
+                raise TacitError(_sentence(work))
+            return found
 
     def state(self, name: str) -> Literal["running", "done"]:
         """Whether a process still works on it."""
-        work = self._at_work.get(name)
-        return "running" if work is not None and work.process.poll() is None else "done"
+        with self._lock:
+            return "running" if self._runs(name) else "done"
 
     def close(self) -> None:
         """End what is at work; a plan is quickly begun anew."""
-        for work in self._at_work.values():
-            work.process.kill()
-            work.process.wait()
-            work.said.close()
+        with self._lock:
+            for work in self._at_work.values():
+                work.process.kill()
+                work.process.wait()
+                work.said.close()
+            self._at_work.clear()
+
+    def _runs(self, name: str) -> bool:
+        work = self._at_work.get(name)
+        return work is not None and work.process.poll() is None
 
     def _started(self, name: str) -> _Work:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
@@ -78,8 +84,7 @@ class Planner:
 def _sentence(work: _Work) -> str:
     work.said.seek(0)
     lines = work.said.read().decode(errors="replace").strip().splitlines()
-    work.said.close()
-    return lines[-1] if lines else "the plan ended without a word; load the page again."
+    return lines[-1] if lines else "the plan ended without an error message; load the page again."
 
 
 def main(root: Path, name: str) -> int:

@@ -3,7 +3,7 @@
 const json = { "Accept": "application/json", "Content-Type": "application/json" };
 
 const SILENT = "The studio does not answer; start it again with 'tacit studio'. Jobs go on without it.";
-const ELSEWHERE = "This studio no longer knows this page; open the address that 'tacit studio' printed.";
+const ELSEWHERE = "The studio was started again; open the address that 'tacit studio' printed last. Jobs go on without it.";
 
 async function send(path, body, method = "POST", headers = json) {
   const answer = await fetch(path, { method, headers, body }).catch(() => { throw new Error(SILENT); });
@@ -12,13 +12,14 @@ async function send(path, body, method = "POST", headers = json) {
   return said;
 }
 
-// Follow a stream of events; a studio that was stopped is asked again until it is back.
+// Follow a stream of events; a studio that was stopped is asked again until it is back. A studio that
+// was started again wants its own token first: `silent` is told which of the two it is.
 function follow(path, take, silent) {
   const events = new EventSource(path);
   events.onmessage = (event) => take(JSON.parse(event.data), events);
   events.onerror = () => {
     events.close();
-    silent();
+    fetch("/style.css").then((answer) => silent(answer.ok ? SILENT : ELSEWHERE), () => silent(SILENT));
     setTimeout(() => follow(path, take, silent), 2000);
   };
 }
@@ -133,7 +134,7 @@ function followJob() {
     countHits(said.message);
     if (said.state !== "running") { events.close(); location.reload(); }
   };
-  follow(live.dataset.events, take, () => { message.textContent = SILENT; });
+  follow(live.dataset.events, take, (why) => { message.textContent = why; });
 }
 
 // A run of several parties: numbers change in place, and a new round or state is a new page.
@@ -151,7 +152,7 @@ function followRun() {
       else place.textContent = value;
     }
   };
-  follow(run.dataset.events, take, () => { silence.textContent = SILENT; });
+  follow(run.dataset.events, take, (why) => { silence.textContent = why; });
 }
 
 function followButtons() {
@@ -161,8 +162,9 @@ function followButtons() {
       button.disabled = true;
       trouble.hidden = true;
       try {
-        await send(button.dataset.act, "{}");
-        location.reload();
+        await send(button.dataset.act, JSON.stringify({ name: button.dataset.name }));
+        if (button.dataset.next) location.href = button.dataset.next;
+        else location.reload();
       } catch (error) {
         trouble.textContent = error.message;
         trouble.hidden = false;
@@ -193,6 +195,7 @@ function followPlan() {
   const fleet = JSON.parse(document.getElementById("fleet-rows").textContent);
   const set = (id, text) => { document.getElementById(id).textContent = text; };
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const upTo = (value) => (Math.ceil(10 * value - 1e-9) / 10).toFixed(1);  // a bound is never shown smaller
   const chart = document.querySelector(".chart > div");
   const mark = () => chart.view?.signal("chosen", rows[slider.value].epsilon).runAsync();
   chart.addEventListener("drawn", mark);
@@ -202,10 +205,10 @@ function followPlan() {
     const link = new URL(document.getElementById("train-link").href);
     set("epsilon-shown", row.epsilon);
     set("expected", percent(row.expected));
-    set("ceiling", percent(row.ceiling));
-    set("odds", `${row.odds < 10 ? row.odds.toFixed(1) : Math.ceil(row.odds)}:1`);
+    set("ceiling", `${upTo(100 * row.ceiling)} %`);
+    set("odds", `${row.odds < 10 ? upTo(row.odds) : Math.ceil(row.odds)}:1`);
     set("devices", row.devices.toLocaleString("en"));
-    set("in-words", `Somebody who thinks two series equally likely will, after one release, believe in the right one with at most ${percent(row.belief)}.`);
+    set("in-words", `Somebody who thinks two series equally likely will, after one release, believe in the right one with at most ${upTo(100 * row.belief)} %.`);
     link.searchParams.set("epsilon", row.epsilon);
     document.getElementById("train-link").href = link;
     const run = fleet[slider.value];
@@ -247,7 +250,7 @@ function followQuestions() {
     const unanswered = document.getElementById("unanswered");
     const left = 3 - Object.keys(said).length;
     unanswered.hidden = left === 0;
-    unanswered.textContent = left === 1 ? "One answer more, and the way is clear." : "Two answers more, and the way is clear.";
+    unanswered.textContent = left === 1 ? "One more question." : "Two more questions.";
     for (const card of document.querySelectorAll(".cards .card")) card.classList.toggle("chosen", card.id === found?.family);
     if (!found) return;
     answer.querySelector("p").textContent = found.sentence;
