@@ -201,7 +201,11 @@ def test_an_engines_line_that_is_cut_names_a_party_everywhere(tmp_path: Path) ->
         f.until_working("a")  # by the direct way
 
 
-def test_a_full_drive_at_the_initiator_ends_the_run_everywhere(tmp_path: Path) -> None:
+def test_a_full_drive_at_the_initiator_ends_the_run_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Bytecode written under the limit would stay truncated for later runs.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     with federation(tmp_path, program="distances_program", k=3, length=5) as f:
         f.start("a")
         f.start("b")
