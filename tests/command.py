@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,12 +49,14 @@ def documented_keys(words: Sequence[str]) -> set[str]:
     path = next(path for n in (2, 1) if (path := " ".join(words[:n])) in KEYS)
     always, *more = re.sub(r"\([^()]*\)", "", KEYS[path]).split(";")
     given = {word.partition("=")[0] for word in with_new_names(words)}
-    mode = "published" if "published" in words else "sound"
+    conditions = {" in published mode" if "published" in words else " in sound mode"}
+    if not any(Path(word).name == "shuffler" for word in words):
+        conditions.add(" unless FOLDER is the shuffler's")
     promised = [always]
     for part in more:
         condition, _, keys = part.partition(" also ")
         option = re.fullmatch(r" with `(--[\w-]+)`", condition)
-        if (option is not None and option[1] in given) or condition == f" in {mode} mode":
+        if (option is not None and option[1] in given) or condition in conditions:
             promised.append(keys)
     return {key for keys in promised for key in re.findall(r"`(\w+)`", keys)}
 

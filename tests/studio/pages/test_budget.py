@@ -112,7 +112,10 @@ def test_a_restored_copy_is_not_shown_where_anchors_are_kept(
     assert anchor is not None
     write_anchor(anchor, Anchor(int(count), digest))
     with running_studio(tmp_path) as studio, studio.client() as client:
-        assert "At most 0.3 of 0.5" in client.get("/budget/device.db").text
+        assert (
+            "No subject has spent more than epsilon 0.3 of 0.5"
+            in client.get("/budget/device.db").text
+        )
         write_anchor(anchor, Anchor(int(count) + 1, digest))
         for page in ("", "/disclosure?subject=ann"):
             shown = client.get(f"/budget/device.db{page}")

@@ -113,7 +113,7 @@ KEYS = {
     "fleet node": "`part`; then it goes on running, until the run is over",
     "fleet server": _RUN,
     "fleet up": _RUN,
-    "fleet status": _RUN + ", `shuffler`; of a shuffler's folder only `shuffler`",
+    "fleet status": "`shuffler`; unless FOLDER is the shuffler's also " + _RUN,
     "fleet classify": "`labels`, `accuracy`, `guarantee`, `rounds`",
     "fleet export": "`bundle`, `model`, `classes`, `recognition`, `guarantee` (`training`, "
     "`release`, `both`)",

@@ -19,6 +19,7 @@ from tacit.errors import TacitError
 from tacit.studio.jobs import list_jobs
 from tacit.studio.pages.common import Body, text_of, workspace_of
 from tacit.studio.workspace import Workspace
+from tacit.system.files import move_synced
 
 router = APIRouter()
 ROOMS = ("uploads", "data", "models", "jobs")
@@ -57,7 +58,7 @@ def remove_place(place: Path) -> None:
     """A file or a folder; it is out of sight at once, whatever happens on the way."""
     aside = place.with_name(f".removed.{place.name}.{secrets.token_hex(4)}")
     try:
-        place.replace(aside)
+        move_synced(place, aside)
     except FileNotFoundError:  # somebody else has just removed it
         return
     _erase(aside)
