@@ -274,7 +274,7 @@ def test_three_organisations_train_and_the_initiator_gets_the_model(
 def test_every_terminal_can_log_lines_of_json(trained: dict[str, Any]) -> None:
     for name, (_, err) in trained["said"].items():
         lines = [json.loads(line) for line in err.decode().splitlines()]
-        assert {line["party"] for line in lines} == {name}
+        assert {(line["party"], line["level"]) for line in lines} == {(name, "info")}
         events = [line["event"] for line in lines]
         assert [e for e in events if e != "progress"] == ["waiting", "joined", "agreed", "finished"]
         steps = [line for line in lines if line["event"] == "progress"]

@@ -390,7 +390,10 @@ class TestReading:
         assert counting_model().guarantee.sentence.replace("'", "&#x27;") in text
         assert "<svg" in text
         assert not re.search(r"<script|<link|@import|src=|https?://", text)
-        assert headers["content-security-policy"].startswith("default-src 'none'")
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        for word in ("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"):
+            assert word in policy
         for path in ("/docs", "/openapi.json", "/redoc"):
             assert asked(served, "GET", path)[0] == 404
 

@@ -12,14 +12,17 @@ _HARMLESS = {
     "Cache-Control": "no-store",
 }
 DASHBOARD_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     **_HARMLESS,
 }
 # Scripts come from the collector, and what the page sends goes there: the browser sees to it.
 DEVICE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     **_HARMLESS,
 }

@@ -20,11 +20,12 @@ def no_log(event: str, **values: Any) -> None:
 
 
 def json_log(party: str, stream: TextIO) -> RunLog:
-    """One JSON object per line: `time` (UTC), `party`, `event`, and the event's values."""
+    """One JSON object per line: `time` (UTC), `level`, `party`, `event`, and its values."""
 
     def note(event: str, **values: Any) -> None:
         now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-        line = {"time": now, "party": party, "event": event, **values}
+        level = "error" if event == "failed" else "info"
+        line = {"time": now, "level": level, "party": party, "event": event, **values}
         stream.write(json.dumps(line, allow_nan=False) + "\n")
         stream.flush()
 
