@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from command import assert_refused, tacit
+from tacit.arena import runner
 from tacit.arena.grid import Choice
 from tacit.arena.record import failure, run_task
 from tacit.arena.reuse import copy_records
@@ -70,6 +71,26 @@ def local_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             small_tasks(), store, progress=lambda done, total, message: said.append(message)
         )
     return Run(store, ended, said)
+
+
+@pytest.mark.seconds
+def test_a_worker_that_grew_large_starts_afresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = []
+    start = runner._start
+
+    def counted() -> Any:
+        began.append(1)
+        return start()
+
+    monkeypatch.setattr(runner, "_start", counted)
+    tasks = small_tasks()[:3]
+    for most, n_workers in ((1e9, 1), (0.0, 3)):
+        began.clear()
+        monkeypatch.setattr(runner, "_MOST_MEMORY_MB", most)
+        assert run_suite(tasks, Store(tmp_path / str(most)), workers=1).done == 3
+        assert len(began) == n_workers
 
 
 @pytest.mark.seconds

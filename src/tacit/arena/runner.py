@@ -24,6 +24,7 @@ from tacit.errors import TacitError, check_at_least
 from tacit.system.posix import needs_posix
 from tacit.system.progress import Progress, silent
 
+_MOST_MEMORY_MB = 2000.0  # a worker that once had more starts afresh: compiled shapes pile up
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -136,7 +137,7 @@ class _Worker:
 
 
 def run_on_processes(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:
-    """Records in the order in which tasks end; a dead worker is replaced."""
+    """Records in the order in which tasks end; a dead worker is replaced, and one grown large."""
     queue = list(reversed(tasks))
     with _one_thread_each():
         team = [_start() for _ in range(min(workers, len(queue)))]
@@ -146,11 +147,16 @@ def run_on_processes(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]
             while busy := [worker for worker in team if worker.task is not None]:
                 ready = wait([worker.channel for worker in busy])
                 for worker in [w for w in busy if w.channel in ready]:
-                    yield worker.collect()
+                    record = worker.collect()
+                    yield record
+                    if not queue:
+                        continue
+                    if record.get("peak_memory_mb", 0.0) > _MOST_MEMORY_MB:
+                        worker.process.kill()
+                        worker.process.join()
                     if not worker.process.is_alive():
                         team[team.index(worker)] = worker = _start()
-                    if queue:
-                        worker.give(queue.pop())
+                    worker.give(queue.pop())
         finally:
             for worker in team:
                 worker.process.kill()
