@@ -27,7 +27,7 @@ demo: $(STAMP)
 	$(BIN)/tacit demo --out tacit-demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # The daily loop: everything but what takes a second or more.
 test-quick: $(STAMP)
