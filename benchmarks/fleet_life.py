@@ -2,7 +2,7 @@
 
     python benchmarks/fleet_life.py [--light 30] [--flower 3] [--out FILE]
 
-A node joins by one-time codes in round 2, one is struck off in round 3 while the shuffler is
+A node joins by one-time codes in round 2, one is revoked in round 3 while the shuffler is
 killed, in round 4 the analyser is killed and the shuffler's certificates are renewed under way, in
 round 5 the SuperLink is killed and its server resumed. Ends with an error unless every node ends
 by itself, every round is released with the reports that it must have, and what was spent is what

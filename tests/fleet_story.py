@@ -1,4 +1,4 @@
-"""A fleet's life on this machine: five rounds with a node that joins, one that is struck off,
+"""A fleet's life on this machine: five rounds with a node that joins, one that is revoked,
 every service killed once and a certificate renewed while all go on.
 
 One node, the gate, is driven by the story itself. A round waits for every node on the list, so none
@@ -168,7 +168,7 @@ class Story:
         self.open_the_gate(2)
 
         self.all_but_the_gate_have_reported(3, n)
-        self.say("a node is struck off, and the shuffler loses what it holds")
+        self.say("a node is revoked, and the shuffler loses what it holds")
         for part in lists.SERVICES:
             lists.revoke(fleet.folder / part, GONE)
         fleet.kill("shuffler")

@@ -132,9 +132,7 @@ def test_a_report_of_another_run_is_refused() -> None:
 
 def test_an_unregistered_node_is_refused_even_with_a_key() -> None:
     assert refusal(make(), "e").code == "not-registered"
-    assert refusal(make(registry=registry("b", "c")), "a").code == "not-registered", (
-        "struck off the list"
-    )
+    assert refusal(make(registry=registry("b", "c")), "a").code == "not-registered", "revoked"
 
 
 def test_a_signature_of_another_node_report_or_round_is_refused() -> None:
@@ -163,7 +161,7 @@ def test_the_registry_is_followed_while_the_shuffler_runs(tmp_path: Path) -> Non
     assert refusal(shuffler, "e").code == "not-registered"
     write_registry(path, {node: KEYS[node][1] for node in ("b", "e")})
     send(shuffler, "e")
-    assert refusal(shuffler, "a").code == "not-registered", "struck off"
+    assert refusal(shuffler, "a").code == "not-registered", "revoked"
 
 
 @pytest.mark.parametrize("size", [0, SIZE - 1, SIZE + 1, 10 * SIZE])

@@ -262,7 +262,7 @@ def test_a_crash_after_the_agreement_leads_to_the_same_set(fleet: TwoServers) ->
     fleet.analyser.receive(batch)
     first = fleet.analyser.agreement
     fleet.close()
-    # Meanwhile a node is struck off: the set that was named must not change.
+    # Meanwhile a node is revoked: the set that was named must not change.
     nodes = fleet.registry.nodes()
     nodes.pop(fleet.names[2])
     fleet.registry._take(nodes)

@@ -323,7 +323,7 @@ def _report(
     finally:
         outbox.close()
     answer = shuffler.send(body, round_number=round_number)
-    # A node that is struck off pays for no further report, until it is known again.
+    # A node that is revoked pays for no further report, until it is known again.
     if answer.code == _STRANGER:
         struck_off.touch()
     else:

@@ -1,4 +1,4 @@
-"""Flower identities at the server: entered, renewed in two steps, struck off for good."""
+"""Flower identities at the server: entered, renewed in two steps, revoked for good."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_identity_is_renewed_in_two_steps(folder: Path) -> None:
     assert not list(node.glob("identity-next*"))
     with pytest.raises(TacitError, match="holds no next identity"):
         switch_identity(node)
-    with pytest.raises(TacitError, match="was struck off"):
+    with pytest.raises(TacitError, match="was revoked"):
         admit_to_server(server, "node-1", before + " other comment", renewed=True)
 
 
@@ -73,7 +73,7 @@ def test_a_revoked_identity_is_gone_for_good(folder: Path) -> None:
     assert not known.exists()
     with pytest.raises(TacitError, match="knows no node 'node-2'"):
         revoke_at_server(server, "node-2")
-    with pytest.raises(TacitError, match="was struck off"):
+    with pytest.raises(TacitError, match="was revoked"):
         admit_to_server(server, "node-9", identity)
     assert admit_to_server(server, "node-2", node_identity()[1].decode()) == count
 

@@ -1,4 +1,4 @@
-"""Nodes that join or are struck off: each service decides for itself, and follows its list."""
+"""Nodes that join or are revoked: each service decides for itself, and follows its list."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_a_struck_off_node_cannot_use_its_code_again(fleet: LocalFleet) -> None:
     known = nodes(shuffler)
     del known["node-9"]
     write_registry(shuffler / "nodes.txt", known)
-    with pytest.raises(TacitError, match="struck off"):
+    with pytest.raises(TacitError, match="revoked"):
         redeem(shuffler, code.secret, key)
 
 
@@ -159,7 +159,7 @@ def test_only_its_own_key_speaks_for_a_node(fleet: LocalFleet) -> None:
 
 
 def test_what_a_node_said_to_one_service_is_nothing_to_the_other(fleet: LocalFleet) -> None:
-    """Else it could be struck off there, by the first, when it is admitted again."""
+    """Else it could be revoked there, by the first, when it is admitted again."""
     shuffler, analyser = fleet.folder / "shuffler", fleet.folder / "analyser"
     key = fleet.node("node-1").signing_key.read_bytes()
     for kind in ("leave", "member"):

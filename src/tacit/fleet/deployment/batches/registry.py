@@ -1,7 +1,7 @@
 """Who may report: the nodes' names and public keys, as one server knows them.
 
 A text file with a name and a key in hexadecimal on every line. It is read again when it has
-changed, so that a node can join or be struck off while the services run. Each server keeps its own
+changed, so that a node can join or be revoked while the services run. Each server keeps its own
 copy, and believes no other.
 """
 
@@ -40,7 +40,7 @@ class Registry:
     def refresh(self) -> None:
         """Read the file again if it is another one than last time.
 
-        `UnreadableList` while it cannot be used, because it may say that a node was struck off.
+        `UnreadableList` while it cannot be used, because it may say that a node was revoked.
         """
         if self._path is None:
             return

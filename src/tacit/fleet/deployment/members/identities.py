@@ -27,10 +27,10 @@ def admit_to_server(folder: Path, name: str, identity: str, *, renewed: bool = F
     check_name(name)
     key = _key_in(identity)
     keys = _keys_of(folder)
-    path, gone = keys / f"{name}.pub", _struck_off(keys)
+    path, gone = keys / f"{name}.pub", _revoked_keys(keys)
     if key in gone:
         raise TacitError(
-            "this identity was struck off, and Flower takes none twice; the node makes another "
+            "this identity was revoked, and Flower takes none twice; the node makes another "
             "with 'tacit fleet renew NODE --identity'."
         )
     if renewed and not path.exists():
@@ -112,11 +112,11 @@ def _keys_of(folder: Path) -> Path:
     return folder / str(read_toml(folder / "server.toml")["node_keys"])
 
 
-def _struck_off(keys: Path) -> list[str]:
+def _revoked_keys(keys: Path) -> list[str]:
     path = keys / _STRUCK_OFF
     return path.read_text().split() if path.exists() else []
 
 
 def _strike_off(keys: Path, path: Path) -> None:
-    gone = [*_struck_off(keys), _key_in(path.read_text())]
+    gone = [*_revoked_keys(keys), _key_in(path.read_text())]
     write_atomic(keys / _STRUCK_OFF, "".join(f"{key}\n" for key in gone).encode())

@@ -125,7 +125,7 @@ def redeem(folder: Path, secret: bytes, key: str) -> str:
             return mine.name
         if mine.key or registry.key_of(mine.name) or registry.name_of(public):
             raise TacitError(
-                "this code's node was struck off the list, or its key is on the list under another "
+                "this code's node was revoked, or its key is on the list under another "
                 "name; ask the operator for a new code."
             )
         if len(registry) >= fleet.most_nodes:

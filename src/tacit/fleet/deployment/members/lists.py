@@ -1,4 +1,4 @@
-"""Nodes that join, leave or are struck off after a fleet was set up.
+"""Nodes that join, leave or are revoked after a fleet was set up.
 
 A joining node makes its own keys and keeps the private halves; it shows its public key to the
 operator of each service that checks signatures, and each admits it by itself. Neither operator can
