@@ -40,7 +40,7 @@ from tacit.system.files import write_once
 from tacit.system.locks import locked
 
 NO_REPORT = "this node made no report; its own log says why"
-STRUCK_OFF = "the shuffler does not know this node; no report is made until it does"
+REVOKED = "the shuffler does not know this node; no report is made until it does"
 _STRANGER = "not-registered"
 _LOG = logging.getLogger("tacit.fleet")
 _TASK_SECONDS = 300.0  # for one report at most
@@ -315,7 +315,7 @@ def _report(
         return Acknowledgement(accepted=False, reason=f"round {round_number} is not open.")
     struck_off = config.state / "struck-off"
     if struck_off.exists() and not shuffler.knows_me():
-        return Acknowledgement(accepted=False, reason=STRUCK_OFF, code=_STRANGER)
+        return Acknowledgement(accepted=False, reason=REVOKED, code=_STRANGER)
     learner = Learner(fleet.plan)
     outbox = Outbox(config, fleet, learner)
     try:

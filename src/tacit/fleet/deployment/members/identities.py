@@ -16,7 +16,7 @@ from tacit.fleet.deployment.members.lists import check_name
 from tacit.system.files import move_synced, write_atomic, write_secret
 from tacit.system.toml import read_toml
 
-_STRUCK_OFF = "struck-off.txt"
+_REVOKED_FILE = "struck-off.txt"
 
 
 def admit_to_server(folder: Path, name: str, identity: str, *, renewed: bool = False) -> int:
@@ -113,10 +113,10 @@ def _keys_of(folder: Path) -> Path:
 
 
 def _revoked_keys(keys: Path) -> list[str]:
-    path = keys / _STRUCK_OFF
+    path = keys / _REVOKED_FILE
     return path.read_text().split() if path.exists() else []
 
 
 def _strike_off(keys: Path, path: Path) -> None:
     gone = [*_revoked_keys(keys), _key_in(path.read_text())]
-    write_atomic(keys / _STRUCK_OFF, "".join(f"{key}\n" for key in gone).encode())
+    write_atomic(keys / _REVOKED_FILE, "".join(f"{key}\n" for key in gone).encode())
