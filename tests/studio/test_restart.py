@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,6 +39,8 @@ def test_an_open_page_says_what_to_do_and_the_next_one_follows_the_job(tmp_path:
         page = Page(driver)
         with running_studio(tmp_path) as first, first.client() as client:
             job = client.post("/attack", json={"data": "GunPoint"}).json()["job"]
+            group = int((tmp_path / "jobs" / job / "pid").read_text())
+            os.killpg(group, signal.SIGSTOP)  # however slow the browser is, it has not ended
             place = f"{first.address}/jobs/{job}"
             driver.get(first.url)
             driver.get(place)
@@ -49,6 +53,7 @@ def test_an_open_page_says_what_to_do_and_the_next_one_follows_the_job(tmp_path:
             driver.get(place)
             page.wait_for_text("Cancel")
             client.post(f"/jobs/{job}/cancel")
+            os.killpg(group, signal.SIGCONT)
             page.wait_for_text("It was cancelled")
 
 
