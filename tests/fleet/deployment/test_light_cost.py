@@ -69,6 +69,7 @@ def test_a_report_costs_a_light_node_little(mechanism: str, tmp_path: Path) -> N
     (tmp_path / "model").write_bytes(Learner(fleet.plan).initial())
 
     bare = make_environment(tmp_path / "venv", closure(["numpy", "httpx", "cryptography"]))
+    bare.compile("tacit.fleet.deployment.light_node")
     command = [str(bare.python), "-I", "-c", REPORT_AND_TELL]
     command += [str(node / "node.toml"), str(tmp_path / "model")]
     seconds = []

@@ -39,7 +39,9 @@ HEAVY = {"torch", "flwr", "scipy", "sklearn", "aeon", "numba", "pandas", "fastap
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     needed = closure(["numpy", "httpx", "cryptography"])
     assert not HEAVY & needed
-    return make_environment(tmp_path_factory.mktemp("light") / "venv", needed)
+    light = make_environment(tmp_path_factory.mktemp("light") / "venv", needed)
+    light.compile("tacit.fleet.deployment.light_node")
+    return light
 
 
 def start(bare: Environment, fleet: LocalFleet, name: str) -> subprocess.Popen[str]:

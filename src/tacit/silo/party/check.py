@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tacit.errors import TacitError
 from tacit.silo.party.data_budget import DataBudget
@@ -18,9 +18,9 @@ from tacit.silo.party.folder import PartyFolder
 from tacit.silo.party.hello import Refusal, facts_in, hello_of
 from tacit.silo.party.links.frames import FrameError, encode, read_frame
 from tacit.silo.party.links.gate import ForeignCertificate, Gate, Purpose, stream_protocol
-from tacit.silo.party.links.mesh import RETRY_SECONDS, foreign_certificate
+from tacit.silo.party.links.mesh import REFUSAL_SECONDS, RETRY_SECONDS, foreign_certificate
 from tacit.silo.party.own_data import OwnData
-from tacit.silo.party.party import first_refusal, not_waiting_long
+from tacit.silo.party.party import first_refusal
 from tacit.silo.party.programs import check_plan
 from tacit.silo.party.results import Results
 from tacit.silo.plan import Facts, complete_plan
@@ -54,7 +54,7 @@ def check_federation(
     refusal = first_refusal(folder, Results(folder.out), program)
     problem = refusal or (data if isinstance(data, Refusal) else None)
     if problem is not None:
-        asyncio.run(_meet(not_waiting_long(folder), problem))
+        asyncio.run(_meet(_not_waiting_long(folder), problem))
         raise problem
     found = asyncio.run(_meet(folder, data))
     assert isinstance(data, OwnData)
@@ -66,6 +66,12 @@ def check_federation(
     if budget is not None:
         budget.check(folder.terms.params, rank=folder.rank)
     return found
+
+
+def _not_waiting_long(folder: PartyFolder) -> PartyFolder:
+    """The folder of a party that only tells the others that it cannot take part."""
+    short = min(folder.limits.join_seconds, REFUSAL_SECONDS)
+    return replace(folder, limits=replace(folder.limits, join_seconds=short))
 
 
 async def _meet(folder: PartyFolder, data: OwnData | Refusal) -> dict[str, PeerCheck]:

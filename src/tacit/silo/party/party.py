@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +41,6 @@ from tacit.system.progress import Progress, silent
 
 # After our own engine lost contact: how long to wait for the party at fault to be named.
 BLAME_DELAY_SECONDS = 2.0
-# How long a party with bad data tries to reach the others, to tell them that it cannot take part.
-BAD_DATA_SECONDS = 10.0
 # How a party tells the process that started it whose fault it was.
 OWN_FAULT, OTHERS_FAULT = "own fault: ", "fault of another: "
 
@@ -71,8 +69,6 @@ class Party:
     ) -> None:
         self._results = Results(folder.out)
         data = first_refusal(folder, self._results, program) or data
-        if isinstance(data, Refusal):
-            folder = not_waiting_long(folder)
         self._folder = folder
         self._agreed_program = program
         self._data: OwnData | TacitError = data
@@ -317,12 +313,6 @@ class Party:
         self._results.publish()
         self._log("finished", seconds=self._outcome.receipt.seconds)
         return self._outcome
-
-
-def not_waiting_long(folder: PartyFolder) -> PartyFolder:
-    """The folder of a party that joins only to tell the others that it cannot take part."""
-    short = min(folder.limits.join_seconds, BAD_DATA_SECONDS)
-    return replace(folder, limits=replace(folder.limits, join_seconds=short))
 
 
 def first_refusal(folder: PartyFolder, results: Results, program: str | None) -> Refusal | None:

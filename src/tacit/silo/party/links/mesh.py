@@ -25,6 +25,8 @@ from tacit.silo.party.links.gate import ForeignCertificate, Gate, stream_protoco
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.2
 LINGER_SECONDS = 5.0
+# How long a party that cannot take part tries to reach the others, to tell them why.
+REFUSAL_SECONDS = 10.0
 # A party that is only leaving an earlier run closes once or twice.
 TURNED_AWAY_TIMES = 5
 
@@ -51,6 +53,7 @@ class _PeerState:
     greeted: asyncio.Event = field(default_factory=asyncio.Event)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     came: asyncio.Event = field(default_factory=asyncio.Event)
+    told: bool = False
     finished: bool = False
 
 
@@ -70,21 +73,26 @@ class Mesh:
         self.failed: asyncio.Future[RunFailure] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[None]] = []
         self._deadline = 0.0
+        self._refuses = False
         self._joined = False
         self._closing = False
 
     # -- joining ---------------------------------------------------------------------------
 
     def open(self, hello: Header) -> None:
-        """Start connecting to everybody; `hello` is what each of them is told."""
+        """Start connecting to everybody; `hello` is what each of them is told.
+
+        If it says that this party cannot take part, each has to hear it once, and may go then.
+        """
         self._hello = hello
-        self._deadline = time.monotonic() + self._folder.limits.join_seconds
+        self._refuses = "refused" in hello
+        self._deadline = time.monotonic() + self._patience
         for peer in self.others:
             self._start(self._connect(peer))
 
     async def wait_until_joined(self) -> None:
         """Wait until every other party has joined; name the first one that did not in time."""
-        limit = self._folder.limits.join_seconds
+        limit = self._patience
         everybody = asyncio.ensure_future(self._everybody())
         either: set[asyncio.Future[Any]] = {everybody, self.failed}
         first = asyncio.FIRST_COMPLETED
@@ -102,6 +110,11 @@ class Mesh:
         self._start(self._watch_silence())
 
     @property
+    def _patience(self) -> float:
+        limit = self._folder.limits.join_seconds
+        return min(limit, REFUSAL_SECONDS) if self._refuses else limit
+
+    @property
     def is_complete(self) -> bool:
         """Whether every other party has connected to this one: nobody else is expected."""
         return all(peer.came.is_set() for peer in self.others)
@@ -114,11 +127,14 @@ class Mesh:
 
     async def _everybody(self) -> None:
         # A peer that leaves before the start may come back, hence the loop.
-        while not all(p.greeted.is_set() and p.accepted.is_set() for p in self.others):
+        while not all(self._has_met(peer) for peer in self.others):
             await asyncio.sleep(0.02)
 
+    def _has_met(self, peer: _PeerState) -> bool:
+        return peer.told if self._refuses else peer.greeted.is_set() and peer.accepted.is_set()
+
     def _absent(self, limit: float) -> RunFailure:
-        late = [p.name for p in self.others if not (p.greeted.is_set() and p.accepted.is_set())]
+        late = [peer.name for peer in self.others if not self._has_met(peer)]
         names = ", ".join(f"'{name}'" for name in late)
         sentence = f"party {names} did not join within {limit:g} s; start it again."
         return RunFailure(late[0], sentence)
@@ -156,6 +172,7 @@ class Mesh:
             raise FrameError(f"party '{peer.name}' only checks whether it could start.")
         peer.sender = writer
         self._note_hello(peer, header)
+        peer.told = True
         peer.accepted.set()
         # Nothing more comes on this connection; its end is the first sign that the peer is gone.
         self._start(self._listen_for_end(peer, reader))
@@ -177,6 +194,7 @@ class Mesh:
             if header.get("dry"):
                 return  # only a check
             self._note_hello(peer, header)
+            peer.told = True
             peer.came.set()
             await self._receive(peer, reader)
         except (OSError, ssl.SSLError, asyncio.IncompleteReadError, FrameError):
@@ -236,7 +254,7 @@ class Mesh:
         self._lost(peer)
 
     def _lost(self, peer: _PeerState) -> None:
-        if peer.finished or self._closing:
+        if peer.finished or self._closing or self._refuses:
             return
         if not self._joined:
             # It was leaving an earlier run, or it was restarted: wait for it again.
