@@ -38,11 +38,13 @@ class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _turned_away = False
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a head, or turn the connection away."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
+            self._turned_away = True
             transport.write(
                 b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 2\r\n"
                 b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_BUSY) + _BUSY
@@ -53,6 +55,8 @@ class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def data_received(self, data: bytes) -> None:
         """Stop the clock once a request has begun; start it for the next one."""
+        if self._turned_away:
+            return  # over TLS a request may be here already, and its answer could not leave
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_clock()
