@@ -178,8 +178,13 @@ def _templates() -> Environment:
     found = environment(loader)
     found.filters["percent"] = lambda value: f"{100 * value:.1f} %"
     found.filters["duration"] = duration
-    found.filters["moment"] = lambda at: time.strftime("%d %b, %H:%M", time.localtime(at))
+    found.filters["moment"] = _moment
     found.filters["megabytes"] = lambda value: f"{value:,.{int(value < 10)}f} MB"
     found.globals["figure"] = figure
     found.globals["guarantee_box"] = guarantee_box
     return found
+
+
+def _moment(at: float) -> str:
+    """Day and time in one piece, however narrow its column."""
+    return time.strftime("%d %b, %H:%M", time.localtime(at)).replace(" ", "\N{NO-BREAK SPACE}")
