@@ -56,7 +56,7 @@ def dry_run(source: Path, said: Mapping[str, str]) -> dict[str, Any]:
             (f"{found['length']:,}", "samples each"),
             (str(found["channels"]), "channel" if found["channels"] == 1 else "channels"),
             (str(len(found["classes"])), f"classes: {classes}" if classes else "no labels"),
-            (str(found["subjects"]), "people"),
+            *([(str(found["subjects"]), "people")] if found["subjects"] else []),
         ],
         "sentences": [f"{n:,} left out: {why}" for why, n in found["dropped"].items()],
         "refused": False,

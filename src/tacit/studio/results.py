@@ -156,7 +156,7 @@ def _import(job: Job, result: dict[str, Any]) -> Summary:
             (str(result["series"]), "series"),
             (str(result["channels"]), "channels"),
             (str(len(result["classes"])), "classes"),
-            (str(result["subjects"]), "people"),
+            *([(str(result["subjects"]), "people")] if result["subjects"] else []),
         ],
         guarantees=[],
         charts=[],
